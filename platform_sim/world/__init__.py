@@ -1,0 +1,1 @@
+"""What is around the app: receivers, clocks, clients and faults, scripted and seeded."""
