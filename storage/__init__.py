@@ -1,0 +1,1 @@
+"""The marker store: markers, their transitions, and the transports that keep them."""

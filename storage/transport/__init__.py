@@ -1,0 +1,1 @@
+"""Ways to execute the store's requests."""
