@@ -10,15 +10,40 @@ from collections.abc import Callable
 from typing import Final
 
 from storage import replies
+from storage.builders import RequestBuilder
 from storage.errors import StoreUnavailable
 from storage.marker import Claim, Draft, Marker, Settlement
-from storage.replies import AcceptReply, ConfirmReply, DuePage, WriteReply
-from storage.requests import DueCursor, Request, Requests
+from storage.replies import (
+    Accepted,
+    AcceptReply,
+    Confirmed,
+    ConfirmReply,
+    DuePage,
+    Gone,
+    Mismatched,
+    Refused,
+    Replayed,
+    WriteReply,
+    Written,
+)
+from storage.requests import DueCursor, Request
 from storage.shards import Lane, shards_of
 from storage.states import State
 from storage.transport.base import Reply, Transport
 
-__all__ = ["DEFAULT_RETENTION_S", "Store"]
+__all__ = [
+    "DEFAULT_RETENTION_S",
+    "Accepted",
+    "Confirmed",
+    "DuePage",
+    "Gone",
+    "Lane",
+    "Mismatched",
+    "Refused",
+    "Replayed",
+    "Store",
+    "Written",
+]
 
 DEFAULT_RETENTION_S: Final = 14 * 24 * 3600
 
@@ -52,7 +77,7 @@ class Store:
         self._transport = transport
         self._now_ms = now_ms
         self._shard_count = shard_count
-        self._requests = Requests(
+        self._builder = RequestBuilder(
             table_name=table_name,
             shard_count=shard_count,
             retention_s=retention_s,
@@ -76,29 +101,29 @@ class Store:
 
         An expired marker counts as absent and is replaced.
         """
-        request = self._requests.accept(draft, claim, due_at_ms=due_at_ms, now_ms=self._now_ms())
+        request = self._builder.accept(draft, claim, due_at_ms=due_at_ms, now_ms=self._now_ms())
         return replies.read_accept(await self._execute(request, within_s), draft)
 
     async def claim(self, operation_id: str, claim: Claim, *, within_s: float) -> WriteReply:
         """Begin a pass on a waiting marker that is due."""
-        request = self._requests.claim(operation_id, claim, now_ms=self._now_ms())
+        request = self._builder.claim(operation_id, claim, now_ms=self._now_ms())
         return replies.read_pass_hold(await self._execute(request, within_s), claim.claim_id)
 
     async def takeover(self, seen: Marker, claim: Claim, *, within_s: float) -> WriteReply:
         """Rewrite exactly the claim that was seen, its lease being over, into ``claim``."""
-        request = self._requests.takeover(seen, claim, now_ms=self._now_ms())
+        request = self._builder.takeover(seen, claim, now_ms=self._now_ms())
         return replies.read_pass_hold(await self._execute(request, within_s), claim.claim_id)
 
     async def heartbeat(self, held: Marker, *, lease_s: float, within_s: float) -> WriteReply:
         """Extend one's own lease to ``lease_s`` from now; never shortens it, revives none."""
-        request = self._requests.heartbeat(held, lease_s, now_ms=self._now_ms())
+        request = self._builder.heartbeat(held, lease_s, now_ms=self._now_ms())
         return replies.read_pass_hold(await self._execute(request, within_s), held.claim_id)
 
     async def confirm(
         self, operation_id: str, settlement: Settlement, *, within_s: float
     ) -> ConfirmReply:
         """Record the receiver's confirmation, by identity: no claim is asked for."""
-        request = self._requests.confirm(operation_id, settlement, now_ms=self._now_ms())
+        request = self._builder.confirm(operation_id, settlement, now_ms=self._now_ms())
         return replies.read_confirm(await self._execute(request, within_s))
 
     async def release(
@@ -111,7 +136,7 @@ class Store:
         within_s: float,
     ) -> WriteReply:
         """Hand one's own claim back, to be tried again at ``due_at_ms``."""
-        request = self._requests.release(
+        request = self._builder.release(
             held, settlement, uncertain=uncertain, due_at_ms=due_at_ms, now_ms=self._now_ms()
         )
         target = State.UNCERTAIN if uncertain else State.UNDELIVERED
@@ -121,7 +146,7 @@ class Store:
         self, held: Marker, *, settlement: Settlement, reason: str, within_s: float
     ) -> WriteReply:
         """Settle one's own claim: the receiver refused for good."""
-        request = self._requests.reject(held, settlement, reason=reason, now_ms=self._now_ms())
+        request = self._builder.reject(held, settlement, reason=reason, now_ms=self._now_ms())
         return replies.read_pass_end(
             await self._execute(request, within_s), held.claim_id, State.REJECTED
         )
@@ -130,24 +155,24 @@ class Store:
         self, held: Marker, *, settlement: Settlement, reason: str, within_s: float
     ) -> WriteReply:
         """Settle one's own claim: a person has to decide."""
-        request = self._requests.park(held, settlement, reason=reason, now_ms=self._now_ms())
+        request = self._builder.park(held, settlement, reason=reason, now_ms=self._now_ms())
         return replies.read_pass_end(
             await self._execute(request, within_s), held.claim_id, State.PARKED
         )
 
     async def requeue(self, seen: Marker, *, within_s: float) -> WriteReply:
         """Make an operation due again, a person having seen it as ``seen``."""
-        request = self._requests.requeue(seen, now_ms=self._now_ms())
+        request = self._builder.requeue(seen, now_ms=self._now_ms())
         return replies.read_write(await self._execute(request, within_s))
 
     async def resolve(self, seen: Marker, *, within_s: float) -> WriteReply:
         """Settle an operation as delivered, a person having seen it as ``seen``."""
-        request = self._requests.resolve(seen, now_ms=self._now_ms())
+        request = self._builder.resolve(seen, now_ms=self._now_ms())
         return replies.read_write(await self._execute(request, within_s))
 
     async def read(self, operation_id: str, *, within_s: float) -> Marker | None:
         """Read a marker, consistently; an expired one is absent."""
-        reply = await self._execute(self._requests.read(operation_id), within_s)
+        reply = await self._execute(self._builder.read(operation_id), within_s)
         return replies.read_found(reply, self._now_ms())
 
     async def due(
@@ -163,7 +188,7 @@ class Store:
 
         The index may lag behind: what a claim's condition finds decides, always.
         """
-        request = self._requests.due(shard, until_ms=until_ms, limit=limit, after=after)
+        request = self._builder.due(shard, until_ms=until_ms, limit=limit, after=after)
         return replies.read_due(await self._execute(request, within_s))
 
     async def _execute(self, request: Request, within_s: float) -> Reply:
