@@ -1,0 +1,1 @@
+"""The deployable handler: accept, deliver after the answer, redrive what was left."""

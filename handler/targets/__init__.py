@@ -1,0 +1,1 @@
+"""How each platform hands the handler its lifetime."""

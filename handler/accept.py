@@ -1,0 +1,142 @@
+"""Accepting an operation: one conditional write, confirmed before the answer.
+
+Rules: the answer 202 follows a confirmed marker write and nothing else. The accept has its own
+short budget; a lost reply is asked for once more with the same token, which cannot make a second
+marker. With the same key and body the caller gets the operation that exists; with another body,
+422. When the pass will follow inline the marker is written already claimed, so the happy path is
+two writes and no read.
+
+The pass's deadline is made here, once, before the answer leaves: a process that freezes at the
+answer and thaws later finds it passed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from handler.budget import Clock, Deadline, budget_in_force_s
+from handler.events import Action, Events
+from handler.ids import Ids, operation_id_for_key
+from handler.intake import Intake
+from handler.lifetime import Lifetime
+from handler.persist import insist
+from handler.problems import Problem
+from handler.settings import Settings
+from storage.errors import StoreError, StoreMisconfigured
+from storage.marker import Claim, Draft, Marker
+from storage.replies import Accepted, AcceptReply, Mismatched
+from storage.store import Store
+
+__all__ = ["Acceptance", "Acceptor"]
+
+_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """An acknowledged operation.
+
+    Attributes:
+        marker: The marker as stored.
+        deadline: The inline pass's deadline, or None when no inline pass follows.
+    """
+
+    marker: Marker
+    deadline: Deadline | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptor:
+    """Turns valid requests into markers."""
+
+    store: Store
+    settings: Settings
+    clock: Clock
+    ids: Ids
+    events: Events
+    passes_under_way: Callable[[], int]
+
+    async def accept(self, intake: Intake, *, caller: str, lifetime: Lifetime | None) -> Acceptance:
+        """Write the marker and return the acknowledged operation.
+
+        Raises:
+            Problem: 503 when the write was not confirmed in time, 422 when the key stands for
+            another
+                request.
+        """
+        operation_id = (
+            self.ids.new_operation_id()
+            if intake.key is None
+            else operation_id_for_key(caller, intake.key)
+        )
+        draft = Draft(
+            operation_id=operation_id,
+            accept_id=self.ids.new_accept_id(),
+            destination=intake.destination,
+            payload=intake.payload,
+            fingerprint=intake.fingerprint,
+        )
+        deadline = self._pass_deadline(operation_id, lifetime)
+        claim = (
+            Claim(claim_id=self.ids.new_claim_id(), lease_s=self.settings.lease_in_force_s)
+            if deadline is not None
+            else None
+        )
+        result = await self._write(draft, claim)
+        if isinstance(result, Mismatched):
+            self.events.emit(Action.MISMATCHED, operation_id=operation_id)
+            raise Problem(
+                422,
+                "key-reused",
+                "this Idempotency-Key stands for an operation with another body",
+                field="Idempotency-Key",
+                remedy="Send a new key for a new operation, or the first body with this key",
+            )
+        if not isinstance(result, Accepted):
+            self.events.emit(Action.REPLAYED, operation_id=operation_id)
+            return Acceptance(marker=result.marker, deadline=None)
+        self.events.emit(
+            Action.ACCEPTED, operation_id=operation_id, state=result.marker.state.value
+        )
+        # Our own write may have come home late, after another claim took over.
+        ours = claim is not None and result.marker.claim_id == claim.claim_id
+        return Acceptance(marker=result.marker, deadline=deadline if ours else None)
+
+    async def _write(self, draft: Draft, claim: Claim | None) -> AcceptReply:
+        deadline = Deadline.after(self.settings.accept_budget_s, clock=self.clock)
+        try:
+            return await insist(
+                lambda within_s: self.store.accept(draft, claim=claim, within_s=within_s),
+                deadline=deadline,
+                limit_s=self.settings.accept_budget_s,
+                tries=_TRIES,
+            )
+        except StoreError as error:
+            self.events.emit(
+                Action.ACCEPT_FAILED, operation_id=draft.operation_id, reason=str(error)
+            )
+            retry_after = {} if isinstance(error, StoreMisconfigured) else {"Retry-After": "1"}
+            raise Problem(
+                503,
+                "store-unavailable",
+                "the marker write was not confirmed, so the operation is not acknowledged",
+                remedy="Repeat the request with the same Idempotency-Key",
+                headers=retry_after,
+            ) from error
+
+    def _pass_deadline(self, operation_id: str, lifetime: Lifetime | None) -> Deadline | None:
+        if lifetime is None:
+            self.events.emit(Action.BACKGROUND_UNOWNED, operation_id=operation_id)
+            return None
+        if self.passes_under_way() >= self.settings.max_inline_passes:
+            self.events.emit(Action.TURNED_AWAY, operation_id=operation_id)
+            return None
+        deadline = Deadline.after(
+            budget_in_force_s(self.settings.budget_s),
+            clock=self.clock,
+            reserve_s=self.settings.reserve_s,
+            allowance_s=lifetime.remaining(),
+        )
+        if deadline.for_work_s() <= 0:
+            self.events.emit(Action.NO_ALLOWANCE, operation_id=operation_id)
+            return None
+        return deadline

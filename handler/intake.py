@@ -1,0 +1,141 @@
+"""Intake: reading and validating what a caller sent, before anything is written.
+
+Rules: the payload is kept byte for byte as it came, since every attempt sends those bytes; the
+fingerprint is taken over the destination and the payload's meaning (keys sorted), so a client
+that formats the same JSON differently still repeats the same operation. A body over the limit is
+refused before it is parsed, but a bounded part of it is still read, so that the caller gets the
+answer and not a broken connection.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import msgspec
+from starlette.requests import Request
+
+from handler.problems import Problem
+
+__all__ = ["Intake", "read_intake"]
+
+# Room for the envelope around a payload of the largest size.
+_ENVELOPE_BYTES = 4096
+# How much of an oversized body is read and dropped for the sake of a clean answer.
+_DRAIN_BYTES = 16 * 1024 * 1024
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    destination: str
+    payload: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """A valid request for an operation.
+
+    Attributes:
+        destination: A configured destination's name.
+        payload: The payload's bytes as they came.
+        fingerprint: Tells the same request from another one under the same key.
+        key: The caller's Idempotency-Key, or None.
+    """
+
+    destination: str
+    payload: bytes
+    fingerprint: str
+    key: str | None
+
+
+async def read_intake(
+    request: Request, *, destinations: Collection[str], max_payload_bytes: int, max_key_chars: int
+) -> Intake:
+    """Read one request.
+
+    Raises:
+        Problem: The request cannot become an operation; nothing was written.
+    """
+    key = _read_key(request, max_key_chars)
+    body = _parse(await _read_body(request, max_payload_bytes))
+    payload = bytes(body.payload)
+    if len(payload) > max_payload_bytes:
+        raise _too_large(max_payload_bytes)
+    if body.destination not in destinations:
+        known = ", ".join(sorted(destinations)) or "none is configured"
+        raise Problem(
+            422,
+            "unknown-destination",
+            f"no destination is named {body.destination[:100]!r}",
+            field="destination",
+            remedy=f"Use one of: {known}",
+        )
+    return Intake(
+        destination=body.destination,
+        payload=payload,
+        fingerprint=_fingerprint(body.destination, payload),
+        key=key,
+    )
+
+
+def _read_key(request: Request, max_key_chars: int) -> str | None:
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
+        return None
+    key = keys[0].strip()
+    if len(keys) > 1 or not key or len(key) > max_key_chars or not key.isprintable():
+        raise Problem(
+            400,
+            "bad-idempotency-key",
+            f"Idempotency-Key must be given once, with 1 to {max_key_chars} printable characters",
+            field="Idempotency-Key",
+            remedy="Send one key per operation, for example a UUID",
+        )
+    return key
+
+
+async def _read_body(request: Request, max_payload_bytes: int) -> bytes:
+    limit_bytes = max_payload_bytes + _ENVELOPE_BYTES
+    chunks: list[bytes] = []
+    read_bytes = 0
+    async for chunk in request.stream():
+        read_bytes += len(chunk)
+        if read_bytes <= limit_bytes:
+            chunks.append(chunk)
+        elif read_bytes > limit_bytes + _DRAIN_BYTES:
+            break
+    if read_bytes > limit_bytes:
+        raise _too_large(max_payload_bytes)
+    return b"".join(chunks)
+
+
+def _too_large(max_payload_bytes: int) -> Problem:
+    return Problem(
+        413,
+        "payload-too-large",
+        f"the payload is larger than {max_payload_bytes} bytes",
+        field="payload",
+        remedy="Store the data elsewhere and send a reference to it",
+    )
+
+
+def _parse(raw: bytes) -> _Body:
+    remedy = 'Send {"destination": "<name>", "payload": <any JSON>}'
+    try:
+        body = msgspec.json.decode(raw, type=_Body)
+        # The envelope's decoder skips over the payload; this looks inside.
+        msgspec.json.decode(body.payload)
+        bytes(body.payload).decode("utf-8")
+    except msgspec.ValidationError as error:
+        text = str(error)
+        field = next((name for name in ("destination", "payload") if f"`{name}`" in text), None)
+        if field is None:
+            field = "destination" if "$.destination" in text else "body"
+        raise Problem(400, "bad-request", text, field=field, remedy=remedy) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        detail = f"the body is not JSON: {error}"
+        raise Problem(400, "malformed-json", detail, field="body", remedy=remedy) from error
+    return body
+
+
+def _fingerprint(destination: str, payload: bytes) -> str:
+    meaning = msgspec.json.encode([destination, msgspec.json.decode(payload)], order="sorted")
+    return hashlib.sha256(meaning).hexdigest()
