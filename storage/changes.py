@@ -1,7 +1,7 @@
 """What a write does to a row, as data, and the groups of changes that belong together.
 
 Each group is one fact about the marker ("a pass holds it", "nothing is due any more"), so that
-no builder forgets half of it. Which write carries which group is in ``requests``.
+no builder forgets half of it. Which write carries which group is in `requests`.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def starts_pass(claim_id: str, lease_until_ms: int) -> tuple[Change, ...]:
 def ends_pass(settlement: Settlement, *, claim_id: str | None) -> tuple[Change, ...]:
     """No pass holds the marker any more, and this is what the last one did.
 
-    ``claim_id`` is the claim that ends itself; None when the writer holds none.
+    `claim_id` is the claim that ends itself; None when the writer holds none.
     """
     reported: dict[Attribute, Value | None] = {
         Attribute.LAST_CLAIM_ID: claim_id,
@@ -84,12 +84,18 @@ def ends_pass(settlement: Settlement, *, claim_id: str | None) -> tuple[Change, 
         Attribute.LAST_STATUS: settlement.last_status,
         Attribute.LAST_ATTEMPT_AT_MS: settlement.last_attempt_at_ms,
     }
-    return (
+    changes: list[Change] = [
         Remove(Attribute.CLAIM_ID),
         Remove(Attribute.LEASE_UNTIL_MS),
         Increase(Attribute.ATTEMPTS, settlement.attempts),
         *(Set(attribute, value) for attribute, value in reported.items() if value is not None),
-    )
+    ]
+    if settlement.passes:
+        changes.append(Increase(Attribute.PASSES, settlement.passes))
+    if settlement.last_outcome is not None and settlement.last_status is None:
+        # The status of an earlier attempt would read as that of this one.
+        changes.append(Remove(Attribute.LAST_STATUS))
+    return tuple(changes)
 
 
 def waits(due_at_ms: int, due_shard: str) -> tuple[Set, ...]:

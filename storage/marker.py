@@ -1,7 +1,7 @@
 """The marker: the durable record that an operation is owed, and what is said to change it.
 
-Plain data. Times are integers, epoch milliseconds unless a name ends in ``_s``. How a marker is
-read from a row is in ``replies``, which rows it may become is in ``states``.
+Plain data. Times are integers, epoch milliseconds unless a name ends in `_s`. How a marker is
+read from a row is in `replies`, which rows it may become is in `states`.
 """
 
 from dataclasses import dataclass
@@ -98,12 +98,15 @@ class Settlement:
 
     Attributes:
         attempts: How many attempts this pass made; added to the marker's.
+        passes: Added to the marker's passes: -1 takes back a pass that never began, so that
+            claims handed back unstarted do not use up the limit on passes.
         last_outcome: Outcome of its last attempt; None keeps what is stored.
-        last_status: HTTP status of that attempt; None keeps what is stored.
+        last_status: HTTP status of that attempt; with an outcome, None means it brought none.
         last_attempt_at_ms: When that attempt ended; None keeps what is stored.
     """
 
     attempts: int = 0
+    passes: int = 0
     last_outcome: str | None = None
     last_status: int | None = None
     last_attempt_at_ms: int | None = None
