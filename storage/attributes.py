@@ -1,8 +1,8 @@
 """The attribute names of a marker's row, and the plain values a row holds.
 
 Names are spelled here once; conditions, requests and readers use the members. Two names differ
-from the marker's fields: the index key ``due_at`` (epoch milliseconds) and the TTL attribute
-``expires_at`` (epoch seconds). How a value looks on the wire is not here (``transport.render``).
+from the marker's fields: the index key `due_at` (epoch milliseconds) and the TTL attribute
+`expires_at` (epoch seconds). How a value looks on the wire is not here (`transport.render`).
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Row: TypeAlias = Mapping[str, object]
 
 
 class Attribute(StrEnum):
-    """Every attribute a marker's row may have; ``operation_id`` is the partition key."""
+    """Every attribute a marker's row may have; `operation_id` is the partition key."""
 
     OPERATION_ID = "operation_id"
     STATE = "state"

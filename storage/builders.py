@@ -1,6 +1,6 @@
 """What each operation on a marker asks of the store: pure functions that build requests.
 
-Conditions come from the transition table (``conditions.condition_for``), never from here; a
+Conditions come from the transition table (`conditions.condition_for`), never from here; a
 target state does too, unless the event has two. Each builder takes the present instant; none
 looks at a clock or does I/O.
 """
@@ -39,7 +39,7 @@ class RequestBuilder:
     def accept(
         self, draft: Draft, claim: Claim | None, *, due_at_ms: int | None, now_ms: int
     ) -> PutMarker:
-        """Create the marker, held by ``claim`` or waiting until ``due_at_ms`` (default: now)."""
+        """Create the marker, held by `claim` or waiting until `due_at_ms` (default: now)."""
         row: dict[str, Value] = {
             Attribute.OPERATION_ID: draft.operation_id,
             Attribute.STATE: State.UNDELIVERED.value,

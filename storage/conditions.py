@@ -1,9 +1,9 @@
 """What a write demands of the row it finds, as data, derived from the transition table.
 
-``condition_for`` turns one event's row of ``states.TRANSITIONS`` and the caller's facts into a
+`condition_for` turns one event's row of `states.TRANSITIONS` and the caller's facts into a
 condition: the state must be one of the sources, and each guard must hold. Transports render or
 interpret the condition; nothing here knows their syntax. A number is compared only inside
-``AtMost``, which demands a number first: comparing other types is an error in some stores.
+`AtMost`, which demands a number first: comparing other types is an error in some stores.
 """
 
 from collections.abc import Callable, Mapping
@@ -119,7 +119,7 @@ class Facts:
 
 
 def condition_for(event: Event, facts: Facts) -> Condition:
-    """Return what the row must satisfy for ``event`` to happen.
+    """Return what the row must satisfy for `event` to happen.
 
     Raises:
         NotHeld: The event needs one's own claim and the marker carries no claim id.

@@ -1,6 +1,6 @@
 """What the store raises when an expectation is broken.
 
-A lost race is never an error: refused writes are return values (``replies``). Cancellation is
+A lost race is never an error: refused writes are return values (`replies`). Cancellation is
 not wrapped either; it passes through.
 """
 
@@ -18,7 +18,7 @@ class StoreError(Exception):
     """Base of everything the storage package raises."""
 
 
-class StoreUnavailable(StoreError):  # noqa: N818  named for what is so
+class StoreUnavailable(StoreError):
     """The store gave no usable answer in the time this call had.
 
     Attributes:
@@ -38,13 +38,13 @@ class StoreThrottled(StoreUnavailable):
         super().__init__(message, may_have_written=False)
 
 
-class StoreMisconfigured(StoreError):  # noqa: N818  named for what is so
+class StoreMisconfigured(StoreError):
     """The request can never work as things are set up; the message names the remedy."""
 
 
-class BrokenMarker(StoreError):  # noqa: N818  named for what is so
+class BrokenMarker(StoreError):
     """A row lacks what nothing can be done without: state, destination, payload or identity."""
 
 
-class NotHeld(StoreError):  # noqa: N818  named for what is so
+class NotHeld(StoreError):
     """A holder's write was asked for with a marker that carries no claim id."""

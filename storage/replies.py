@@ -3,7 +3,7 @@
 A refusal is a value. It may be the echo of one's own first try whose reply was lost: the row
 then carries one's own accept id, claim id or last claim id, and the write counts as done.
 A row whose claim or lease cannot be read is still a marker, with None in that place; one that
-lacks its state, destination, payload or identity is ``BrokenMarker``.
+lacks its state, destination, payload or identity is `BrokenMarker`.
 """
 
 from dataclasses import dataclass
@@ -62,21 +62,21 @@ class Mismatched:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The write counts; ``marker`` is the result."""
+    """The write counts; `marker` is the result."""
 
     marker: Marker
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The write did not happen; ``marker`` is what stood in the way, None if nothing is there."""
+    """The write did not happen; `marker` is what stood in the way, None if nothing is there."""
 
     marker: Marker | None
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The marker is delivered; ``first`` tells whether this confirmation made it so."""
+    """The marker is delivered; `first` tells whether this confirmation made it so."""
 
     first: bool
 
@@ -88,7 +88,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class DuePage:
-    """Operation ids due in one shard, oldest first; ``after`` continues, None ends."""
+    """Operation ids due in one shard, oldest first; `after` continues, None ends."""
 
     operation_ids: tuple[str, ...]
     after: DueCursor | None

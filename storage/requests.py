@@ -1,7 +1,7 @@
 """The store's requests, as frozen data.
 
 A request carries its condition and its changes as data; a transport renders or interprets them.
-What each operation on a marker asks for is in ``builders``.
+What each operation on a marker asks for is in `builders`.
 """
 
 from dataclasses import dataclass

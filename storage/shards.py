@@ -27,7 +27,7 @@ class Lane(StrEnum):
 
 
 def due_shard(operation_id: str, lane: Lane, shard_count: int) -> str:
-    """Return the due shard of an operation, for example ``n03``."""
+    """Return the due shard of an operation, for example `n03`."""
     digest = hashlib.sha256(operation_id.encode()).digest()
     return _name(lane, int.from_bytes(digest[:8]) % shard_count)
 

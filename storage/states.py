@@ -1,7 +1,7 @@
 """The marker's states, the events that move it, and the table that says which move is legal.
 
-Everything about legality is in ``TRANSITIONS``; the store's conditions are derived from it
-(``conditions``), so code and table cannot drift apart. An event whose sources do not hold the
+Everything about legality is in `TRANSITIONS`; the store's conditions are derived from it
+(`conditions`), so code and table cannot drift apart. An event whose sources do not hold the
 marker's state changes nothing. This module knows no store, no clock and no claim.
 """
 
@@ -78,7 +78,7 @@ class Transition:
     """One event's row of the table.
 
     Attributes:
-        sources: States the event may find; ``ABSENT`` stands for no marker.
+        sources: States the event may find; `ABSENT` stands for no marker.
         targets: States it may leave; the caller's facts choose when there are two.
         guards: What else must hold in the store.
     """

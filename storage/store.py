@@ -1,7 +1,7 @@
 """The marker store: what the handler and redrive can do to a marker, one awaited call each.
 
 Each method is one request, one try, within the seconds its caller has left. A lost race is a
-return value (``replies``), a broken expectation raises (``errors``), cancellation passes
+return value (`replies`), a broken expectation raises (`errors`), cancellation passes
 through. There is no loop, no retry and no read-before-write here: accept and confirm are the
 happy path's 2 writes and 0 reads.
 """
@@ -51,9 +51,9 @@ DEFAULT_RETENTION_S: Final = 14 * 24 * 3600
 class Store:
     """Markers in one table, reached through one transport.
 
-    Every method takes ``within_s``: the seconds this call may take, computed by the caller from
-    its one deadline. Every method raises ``StoreUnavailable`` when there is no usable answer in
-    that time (at 0 or less without a call), and ``StoreMisconfigured`` when there never will be.
+    Every method takes `within_s`: the seconds this call may take, computed by the caller from
+    its one deadline. Every method raises `StoreUnavailable` when there is no usable answer in
+    that time (at 0 or less without a call), and `StoreMisconfigured` when there never will be.
 
     Args:
         transport: Executes the requests.
@@ -97,7 +97,7 @@ class Store:
         due_at_ms: int | None = None,
         within_s: float,
     ) -> AcceptReply:
-        """Make an operation owed: held by ``claim``, or waiting (due now unless told) without.
+        """Make an operation owed: held by `claim`, or waiting (due now unless told) without.
 
         An expired marker counts as absent and is replaced.
         """
@@ -110,12 +110,12 @@ class Store:
         return replies.read_pass_hold(await self._execute(request, within_s), claim.claim_id)
 
     async def takeover(self, seen: Marker, claim: Claim, *, within_s: float) -> WriteReply:
-        """Rewrite exactly the claim that was seen, its lease being over, into ``claim``."""
+        """Rewrite exactly the claim that was seen, its lease being over, into `claim`."""
         request = self._builder.takeover(seen, claim, now_ms=self._now_ms())
         return replies.read_pass_hold(await self._execute(request, within_s), claim.claim_id)
 
     async def heartbeat(self, held: Marker, *, lease_s: float, within_s: float) -> WriteReply:
-        """Extend one's own lease to ``lease_s`` from now; never shortens it, revives none."""
+        """Extend one's own lease to `lease_s` from now; never shortens it, revives none."""
         request = self._builder.heartbeat(held, lease_s, now_ms=self._now_ms())
         return replies.read_pass_hold(await self._execute(request, within_s), held.claim_id)
 
@@ -135,7 +135,7 @@ class Store:
         settlement: Settlement,
         within_s: float,
     ) -> WriteReply:
-        """Hand one's own claim back, to be tried again at ``due_at_ms``."""
+        """Hand one's own claim back, to be tried again at `due_at_ms`."""
         request = self._builder.release(
             held, settlement, uncertain=uncertain, due_at_ms=due_at_ms, now_ms=self._now_ms()
         )
@@ -161,12 +161,12 @@ class Store:
         )
 
     async def requeue(self, seen: Marker, *, within_s: float) -> WriteReply:
-        """Make an operation due again, a person having seen it as ``seen``."""
+        """Make an operation due again, a person having seen it as `seen`."""
         request = self._builder.requeue(seen, now_ms=self._now_ms())
         return replies.read_write(await self._execute(request, within_s))
 
     async def resolve(self, seen: Marker, *, within_s: float) -> WriteReply:
-        """Settle an operation as delivered, a person having seen it as ``seen``."""
+        """Settle an operation as delivered, a person having seen it as `seen`."""
         request = self._builder.resolve(seen, now_ms=self._now_ms())
         return replies.read_write(await self._execute(request, within_s))
 
@@ -184,7 +184,7 @@ class Store:
         within_s: float,
         after: DueCursor | None = None,
     ) -> DuePage:
-        """List up to ``limit`` operations of a shard due by ``until_ms``, oldest first.
+        """List up to `limit` operations of a shard due by `until_ms`, oldest first.
 
         The index may lag behind: what a claim's condition finds decides, always.
         """

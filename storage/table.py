@@ -1,7 +1,7 @@
 """The table: its key, the due index and the attribute that lets settled markers expire.
 
-Partition key is the operation id. The index ``due`` holds keys only, and only of markers that
-carry ``due_shard`` and ``due_at``: settled ones leave it. In production the table comes from
+Partition key is the operation id. The index `due` holds keys only, and only of markers that
+carry `due_shard` and `due_at`: settled ones leave it. In production the table comes from
 the infrastructure's template, which must say the same.
 """
 
@@ -43,7 +43,7 @@ def create_table(client: "DynamoDBClient", table_name: str = DEFAULT_TABLE_NAME)
 
 def prepare_from_environment() -> None:
     """Create the table that OUTLAST_TABLE names in the store the environment points at."""
-    client = make_client()
+    client = make_client(region=os.environ.get("AWS_REGION"))
     try:
         create_table(client, os.environ.get("OUTLAST_TABLE", DEFAULT_TABLE_NAME))
     finally:

@@ -15,14 +15,14 @@ __all__ = ["FoundDue", "FoundRow", "NotStored", "Reply", "Stored", "Transport"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The write landed; ``row`` is the row as it now is."""
+    """The write landed; `row` is the row as it now is."""
 
     row: Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotStored:
-    """The condition did not hold; ``row`` is the row that stood in the way, if there is one."""
+    """The condition did not hold; `row` is the row that stood in the way, if there is one."""
 
     row: Row | None
 
@@ -36,7 +36,7 @@ class FoundRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDue:
-    """A page of operation ids, oldest due first; ``after`` is None on the last page."""
+    """A page of operation ids, oldest due first; `after` is None on the last page."""
 
     operation_ids: tuple[str, ...]
     after: DueCursor | None

@@ -2,7 +2,7 @@
 
 boto3 blocks, so each call runs on a thread of the transport's own pool. A caller whose time is
 over, or who is cancelled, leaves at once; the abandoned thread goes on, its write may still
-land, and it keeps its place in the pool until it ends, so threads never exceed ``max_threads``.
+land, and it keeps its place in the pool until it ends, so threads never exceed `max_threads`.
 A call that found no free thread in its time is withdrawn and has certainly not written.
 Retries are not here and are refused in the client: each would spend time that nobody counted.
 """
@@ -45,7 +45,7 @@ def make_client(
 
     Args:
         endpoint_url: None leaves it to AWS_ENDPOINT_URL_DYNAMODB, then to the region.
-        region: None leaves it to the environment.
+        region: None leaves it to AWS_DEFAULT_REGION; botocore does not read AWS_REGION.
         max_pool: Connections kept; at least as many as the transport's threads.
         connect_timeout_s: Seconds for a connection to come about.
         read_timeout_s: Seconds of silence; a call with less time left has less.
@@ -74,7 +74,7 @@ class BotoTransport:
     """Executes requests with a boto3 client.
 
     Args:
-        client: From ``make_client``, or any whose retries are off.
+        client: From `make_client`, or any whose retries are off.
         max_threads: Calls at a time, abandoned ones included.
 
     Raises:
@@ -95,7 +95,7 @@ class BotoTransport:
         client.meta.events.register("before-call.dynamodb", self._cap_read_timeout)
 
     async def execute(self, request: Request, *, within_s: float) -> Reply:
-        """Execute one request on a thread; see ``Transport.execute``."""
+        """Execute one request on a thread; see `Transport.execute`."""
         give_up_at = time.monotonic() + within_s
         try:
             call = self._executor.submit(self._call, request, within_s, give_up_at)

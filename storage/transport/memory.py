@@ -71,7 +71,7 @@ class MemoryTransport:
         self._index(operation_id)
 
     async def execute(self, request: Request, *, within_s: float) -> Reply:  # noqa: ARG002  a call takes no time
-        """Execute one request; it takes no time, whatever ``within_s`` allows."""
+        """Execute one request; it takes no time, whatever `within_s` allows."""
         await checkpoint()
         reply = self._answer(request)
         await checkpoint()
@@ -128,7 +128,7 @@ class MemoryTransport:
             self._due[shard].remove((due_at_ms, operation_id))
 
 
-def holds(condition: Condition, row: Row | None) -> bool:  # noqa: PLR0911  one for each kind
+def holds(condition: Condition, row: Row | None) -> bool:
     """Tell whether a row, None being no row, satisfies a condition."""
     found: Row = {} if row is None else row
     match condition:

@@ -1,8 +1,8 @@
 """DynamoDB's low-level parameters from a request, and a reply from its low-level answer.
 
 Pure: no client, no socket, so that every transport that speaks to DynamoDB shares it.
-Every attribute name goes through a ``#name`` placeholder (``state`` is a reserved word) and
-every value through ``:v0``, ``:v1``. How errors are classified is in ``transport.failures``.
+Every attribute name goes through a `#name` placeholder (`state` is a reserved word) and
+every value through `:v0`, `:v1`. How errors are classified is in `transport.failures`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ __all__ = ["DUE_INDEX", "Call", "read_answer", "read_refusal", "render"]
 DUE_INDEX = "due"
 
 Item: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""A row in DynamoDB's typed form, for example ``{"attempts": {"N": "2"}}``."""
+"""A row in DynamoDB's typed form, for example `{"attempts": {"N": "2"}}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One DynamoDB API call: the operation's name (``PutItem``) and its parameters."""
+    """One DynamoDB API call: the operation's name (`PutItem`) and its parameters."""
 
     operation: str
     parameters: Mapping[str, Any]
@@ -99,7 +99,7 @@ class _Placeholders:
             parameters["ExpressionAttributeValues"] = self.values
         return parameters
 
-    def condition(self, condition: Condition) -> str:  # noqa: PLR0911  one for each kind
+    def condition(self, condition: Condition) -> str:
         """Return the condition as an expression."""
         match condition:
             case Missing(attribute):
