@@ -61,7 +61,9 @@ class RequestBuilder:
             row |= {Attribute.STATE: State.CLAIMED.value, Attribute.PASSES: 1}
         condition = condition_for(Event.ACCEPT, Facts(now_ms=now_ms))
         plain = {str(attribute): value for attribute, value in row.items()}
-        return PutMarker(table_name=self.table_name, row=plain, condition=condition)
+        return PutMarker(
+            table_name=self.table_name, event=Event.ACCEPT, row=plain, condition=condition
+        )
 
     def claim(self, operation_id: str, claim: Claim, *, now_ms: int) -> UpdateMarker:
         """Begin a pass on a waiting marker that is due; its unknown flag stays as it is."""
@@ -95,6 +97,7 @@ class RequestBuilder:
         facts = Facts(now_ms=now_ms, marker=held, lease_until_ms=lease_until_ms)
         return UpdateMarker(
             table_name=self.table_name,
+            event=Event.HEARTBEAT,
             operation_id=held.operation_id,
             condition=condition_for(Event.HEARTBEAT, facts),
             changes=(Set(Attribute.LEASE_UNTIL_MS, lease_until_ms),),
@@ -224,6 +227,7 @@ class RequestBuilder:
         (target,) = targets if to is None else targets & {to}
         return UpdateMarker(
             table_name=self.table_name,
+            event=event,
             operation_id=operation_id,
             condition=condition_for(event, facts),
             changes=(

@@ -10,24 +10,33 @@ from typing import TypeAlias
 from storage.attributes import Row
 from storage.changes import Change
 from storage.conditions import Condition
+from storage.states import Event
 
 __all__ = ["DueCursor", "PutMarker", "QueryDue", "ReadMarker", "Request", "UpdateMarker", "writes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutMarker:
-    """Write a whole row if the condition holds; a refusal returns the row that was there."""
+    """Write a whole row if the condition holds; a refusal returns the row that was there.
+
+    `event` says what the write is for; a transport renders nothing of it.
+    """
 
     table_name: str
+    event: Event
     row: Row
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMarker:
-    """Change a row if the condition holds; returns the new row, a refusal the present one."""
+    """Change a row if the condition holds; returns the new row, a refusal the present one.
+
+    `event` says what the write is for; a transport renders nothing of it.
+    """
 
     table_name: str
+    event: Event
     operation_id: str
     condition: Condition
     changes: tuple[Change, ...]
