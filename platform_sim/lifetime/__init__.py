@@ -1,0 +1,1 @@
+"""The rules of a request's life. Knows no process and no socket."""

@@ -1,0 +1,125 @@
+"""What a cut finds alive, and how it is told.
+
+Rules: work is reported by what it is to the request. Registered work and the app call come by
+name; so does floating work, which was started and never given to `wait_until`; a helper, a task
+whose starter is registered work that is still alive, is only counted. The text names each piece,
+when it was registered and what the window was counted from.
+
+Not here: delivering the cut (`invocation`, `gate`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from platform_sim.lifetime.gate import Gate, Stepper
+from platform_sim.lifetime.profile import CutMode
+from platform_sim.lifetime.registry import Registration, Registry, name_of
+from platform_sim.lifetime.window import Window
+from platform_sim.view.event import EventKind
+
+__all__ = ["CUT_KINDS", "Doomed", "EndReason", "Role", "describe", "find_doomed"]
+
+
+@unique
+class EndReason(StrEnum):
+    """Why a request's context ended."""
+
+    DONE = "done"  # answered, and nothing registered is left
+    FAILED = "failed"  # the app raised before it had answered, and nothing registered is left
+    CLIENT_LEFT = "client_left"  # the client left a running app, and nothing registered is left
+    CEILING = "ceiling"  # the allowance ended
+    SHUTDOWN = "shutdown"  # the host's grace ended
+    KILLED = "killed"  # an experiment killed it
+
+
+@unique
+class Role(StrEnum):
+    """What a piece of work is to its request."""
+
+    REGISTERED = "registered"
+    APP = "app"
+    FLOATING = "floating"
+    HELPER = "helper"
+
+
+CUT_KINDS = {
+    (Role.REGISTERED, CutMode.CANCEL): EventKind.TASK_CANCELLED,
+    (Role.REGISTERED, CutMode.KILL): EventKind.TASK_KILLED,
+    (Role.APP, CutMode.CANCEL): EventKind.APP_CANCELLED,
+    (Role.APP, CutMode.KILL): EventKind.APP_KILLED,
+    (Role.FLOATING, CutMode.CANCEL): EventKind.FLOATING_CANCELLED,
+    (Role.FLOATING, CutMode.KILL): EventKind.FLOATING_KILLED,
+}
+"""The event that tells the cut of each role. Helpers are counted in the cut's own event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doomed:
+    """One living task of the request.
+
+    Attributes:
+        role: What it is to the request.
+        name: For people.
+        stepper: What steps it.
+        registration: Set for registered work.
+    """
+
+    role: Role
+    name: str
+    stepper: Stepper
+    registration: Registration | None = None
+
+    def __str__(self) -> str:
+        if self.registration is not None:
+            return f"{self.name} (registered at {round(self.registration.registered_at_s, 3)})"
+        if self.role is Role.FLOATING:
+            return f"{self.name} (never given to wait_until)"
+        return self.name
+
+
+def find_doomed(gate: Gate, registry: Registry, app: Stepper | None) -> list[Doomed]:
+    """List what is alive: registered work first, each group oldest first."""
+    registered = {
+        item.stepper: item
+        for item in registry
+        if item.stepper is not None and item.stepper in gate.live
+    }
+    found = []
+    for stepper in gate.live:
+        registration = registered.get(stepper)
+        if registration is not None:
+            role, name = Role.REGISTERED, registration.name
+        elif stepper is app:
+            role, name = Role.APP, "the app call"
+        else:
+            role = Role.HELPER if _is_helped(stepper, registered) else Role.FLOATING
+            name = name_of(stepper.task or stepper)
+        found.append(Doomed(role=role, name=name, stepper=stepper, registration=registration))
+    order = list(Role)
+    return sorted(found, key=lambda doomed: order.index(doomed.role))
+
+
+def _is_helped(stepper: Stepper, registered: dict[Stepper, Registration]) -> bool:
+    ancestor = stepper.parent
+    while ancestor is not None:
+        if ancestor in registered:
+            return True
+        ancestor = ancestor.parent
+    return False
+
+
+def describe(
+    *,
+    mode: CutMode,
+    reason: EndReason,
+    now_s: float,
+    named: Sequence[str],
+    helpers: int,
+    window: Window | None,
+) -> str:
+    """Say one cut in one line."""
+    parts: Iterable[str] = named or ("nothing named",)
+    more = f" and {helpers} helper tasks" if helpers else ""
+    counted = f"; {window}" if window is not None else ""
+    return f"{mode} at {round(now_s, 3)} ({reason}): {', '.join(parts)}{more}{counted}"

@@ -1,0 +1,152 @@
+"""Any ASGI app, living by a platform's rules: a pure ASGI wrapper.
+
+Rules: each HTTP request runs in its own task and its own context. The wrapper's call returns to the
+server when the response is over, raising what the app raised before it; the request's work goes on
+here. The lifespan scope passes through with the contract present, so that an app can refuse to
+start without it. Other scopes pass untouched.
+
+Not here: sockets and processes (`platform_sim.host`).
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import copy_context
+
+from platform_sim.lifetime.births import mind_births
+from platform_sim.lifetime.clock import Clock
+from platform_sim.lifetime.cut import EndReason
+from platform_sim.lifetime.exchange import Exchange, Receive, Scope, Send
+from platform_sim.lifetime.invocation import Invocation, Surroundings
+from platform_sim.lifetime.profile import CutMode, Profile
+from platform_sim.lifetime.wait_until import CURRENT_INVOCATION, extend
+from platform_sim.view.event import Event, EventKind
+from platform_sim.view.recorder import Observer, Silent
+
+__all__ = ["App", "Emulator"]
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Emulator:
+    """An ASGI app that runs another one under a profile.
+
+    Args:
+        app: The app.
+        profile: The platform's limits.
+        observer: Is told what happens.
+        ids: Names for the requests, in order; by default 1, 2, 3.
+        wall_ms: Gives epoch milliseconds, asked once at the start, for the record; may be None.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        profile: Profile,
+        observer: Observer | None = None,
+        ids: Iterator[str] | None = None,
+        wall_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self._app = app
+        self._profile = profile
+        self._observer = observer or Silent()
+        self._ids = ids or map(str, itertools.count(1))
+        self._wall_ms = wall_ms
+        self._clock: Clock | None = None
+        self._alive: dict[Invocation, None] = {}
+        self._all_gone: asyncio.Event | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            self._attach()
+            await self._app(extend(scope, platform=self._profile.name), receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    @property
+    def alive(self) -> tuple[Invocation, ...]:
+        """The requests whose context has not ended, oldest first."""
+        return tuple(self._alive)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        clock = self._attach()
+        outside = copy_context()
+        invocation = Invocation(
+            next(self._ids),
+            Surroundings(
+                profile=self._profile, clock=clock, observer=self._observer, outside=outside
+            ),
+            on_ended=self._forget,
+        )
+        self._alive[invocation] = None
+        exchange = Exchange(invocation, scope, receive, send, outside)
+        inside = outside.copy()
+        inside.run(CURRENT_INVOCATION.set, invocation)
+        name = f"{scope.get('method', '')} {scope.get('path', '')}".strip()
+        extended = extend(scope, platform=self._profile.name)
+        invocation.start(self._run(extended, exchange), name=name, inside=inside)
+        pump = clock.loop.create_task(exchange.pump(), context=outside)
+        try:
+            await invocation.over
+        except asyncio.CancelledError:
+            # The server gave the request up; nobody is left who would take an answer.
+            invocation.client_left()
+            raise
+        finally:
+            pump.cancel()
+            exchange.close()
+
+    async def _run(self, scope: Scope, exchange: Exchange) -> None:
+        await self._app(scope, exchange.receive, exchange.send)
+
+    def _attach(self) -> Clock:
+        loop = asyncio.get_running_loop()
+        mind_births(loop)
+        if self._clock is None or self._clock.loop is not loop:
+            self._clock = Clock(loop, loop.time())
+            self._all_gone = asyncio.Event()
+            self._tell_start()
+        return self._clock
+
+    def _tell_start(self) -> None:
+        profile = self._profile
+        fields = {
+            "profile": profile.name,
+            "allowance_s": profile.allowance_s,
+            "cut": str(profile.cut),
+        }
+        if self._wall_ms is not None:
+            fields["wall_ms"] = self._wall_ms()
+        self._observer.observe(
+            Event(at_s=0.0, kind=EventKind.STARTED, invocation_id="", fields=fields)
+        )
+
+    def _forget(self, invocation: Invocation) -> None:
+        self._alive.pop(invocation, None)
+        if not self._alive and self._all_gone is not None:
+            self._all_gone.set()
+
+    async def drain(self, *, within_s: float) -> None:
+        """Wait for all requests and their work; cut what is left in time to be gone by `within_s`.
+
+        With the cut mode `cancel` the cut comes early by the cancel grace.
+        """
+        grace_s = self._profile.cancel_grace_s if self._profile.cut is CutMode.CANCEL else 0.0
+        await self._wait_gone(max(0.0, within_s - grace_s))
+        for invocation in self.alive:
+            invocation.end(EndReason.SHUTDOWN)
+        await self._wait_gone(None)
+
+    async def _wait_gone(self, within_s: float | None) -> None:
+        if self._all_gone is None or not self._alive:
+            return
+        self._all_gone.clear()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._all_gone.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,102 @@
+"""The ASGI side of one request: messages in, messages out, and what they mean for its life.
+
+Rules: the server's `send` and `receive` always run in the server's own context. What they start (a
+keep-alive timer, the connection's next request) then belongs to the server and not to the request
+that happened to call. A disconnect message after the answer is no client that left.
+
+Not here: what the meaning leads to (`invocation`).
+"""
+
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMapping
+from contextvars import Context
+from typing import Any, TypeVar
+
+from platform_sim.lifetime.intake import Intake
+from platform_sim.lifetime.invocation import Invocation
+
+__all__ = ["Exchange", "Message", "Receive", "Scope", "Send", "run_in"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+T = TypeVar("T")
+
+
+class Exchange:
+    """The two directions of one request."""
+
+    def __init__(
+        self, invocation: Invocation, scope: Scope, receive: Receive, send: Send, outside: Context
+    ) -> None:
+        self._invocation = invocation
+        self._server_receive = receive
+        self._server_send = send
+        self._outside = outside
+        self._intake = Intake(wait_for_app=_expects_continue(scope))
+        self._trailers = False
+        self._ended = False
+        self.receive = self._intake.receive
+
+    async def pump(self) -> None:
+        """Read the client's messages until it has left or has its answer."""
+        await self._intake.pump(self._server_receive)
+        self._invocation.client_left()
+        self._intake.disconnect()
+
+    def close(self) -> None:
+        """Tell the app that no more messages will come."""
+        self._intake.disconnect()
+
+    async def send(self, message: Message) -> None:
+        """Pass a message of the app to the server, and note what it means."""
+        await run_in(self._outside, _call(self._server_send, message))
+        kind = message["type"]
+        if kind == "http.response.start":
+            self._trailers = bool(message.get("trailers", False))
+            self._invocation.response_started(message["status"])
+        elif not self._ended and self._is_last(message):
+            self._ended = True
+            self._invocation.response_ended()
+
+    def _is_last(self, message: Message) -> bool:
+        match message["type"]:
+            case "http.response.body":
+                return not self._trailers and not message.get("more_body", False)
+            case "http.response.trailers":
+                return not message.get("more_trailers", False)
+            case "http.response.pathsend":
+                return not self._trailers
+            case _:
+                return False
+
+
+async def _call(send: Send, message: Message) -> None:
+    await send(message)
+
+
+def _expects_continue(scope: Scope) -> bool:
+    return any(
+        name.lower() == b"expect" and value.lower() == b"100-continue"
+        for name, value in scope.get("headers", ())
+    )
+
+
+@types.coroutine
+def run_in(context: Context, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Await `coroutine` in the current task, with every step of it in `context`."""
+    step: Callable[[Any], Any] = coroutine.send
+    given: Any = None
+    while True:
+        try:
+            awaited = context.run(step, given)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        try:
+            given = yield awaited
+            step = coroutine.send
+        except BaseException as error:  # noqa: BLE001  whatever is thrown in belongs to the coroutine
+            given = error
+            step = coroutine.throw

@@ -1,0 +1,168 @@
+"""The gate every coroutine of one request is stepped through; shutting it for good is the kill.
+
+Rules: a coroutine born in the request's context is wrapped in a `Stepper`, and asyncio steps the
+stepper. Once the gate is killed the inner coroutine is never stepped, thrown into or closed again:
+it is leaked on purpose, so that neither the garbage collector nor the interpreter's exit runs its
+`finally`. Killing never calls `task.cancel()`, which would cancel what the task waits for, and that
+may belong to others; the task stays as it is and ends as cancelled when it is next woken.
+
+Every step is counted, and `before_step` is told before each: an experiment can kill there.
+
+Not here: which coroutines are born in a request (`births`), when to kill (`invocation`), what else
+of the request the event loop still holds (`residue`).
+"""
+
+import asyncio
+import ctypes
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from enum import StrEnum, unique
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakSet
+
+__all__ = ["Gate", "GateState", "Stepper", "leak"]
+
+
+@unique
+class GateState(StrEnum):
+    """Whether coroutines may pass."""
+
+    OPEN = "open"
+    KILLED = "killed"  # nothing born here is stepped any more
+    RELEASED = "released"  # the request ended unharmed; what is born here now is nobody's
+
+
+def leak(thing: object) -> None:
+    """Keep `thing` alive for the life of the process, so that its `finally` never runs."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+class Gate:
+    """All coroutines of one request, and whether they may be stepped.
+
+    Attributes:
+        state: Whether coroutines may pass.
+        live: The steppers whose coroutine has not ended, oldest first (the values mean nothing).
+        generators: The async generators first iterated here and still alive.
+        resumptions: How often any coroutine was stepped.
+        before_step: Told before each step; may kill.
+        on_empty: Told when the last live stepper has ended.
+    """
+
+    __slots__ = ("before_step", "generators", "live", "on_empty", "resumptions", "state")
+
+    def __init__(self, *, on_empty: Callable[[], None] | None = None) -> None:
+        self.state = GateState.OPEN
+        self.live: dict[Stepper, None] = {}
+        self.generators: WeakSet[AsyncGenerator[Any, Any]] = WeakSet()
+        self.resumptions = 0
+        self.before_step: Callable[[Stepper], None] | None = None
+        self.on_empty = on_empty
+
+    def admit(self, coroutine: Coroutine[Any, Any, Any], parent: "Stepper | None") -> "Stepper":
+        """Wrap a coroutine born here."""
+        stepper = Stepper(coroutine, self, parent)
+        if self.state is GateState.KILLED:
+            leak(coroutine)
+        else:
+            self.live[stepper] = None
+        return stepper
+
+    def ended(self, stepper: "Stepper") -> None:
+        """Forget a stepper whose coroutine has ended."""
+        self.live.pop(stepper, None)
+        if not self.live and self.on_empty is not None:
+            self.on_empty()
+
+    def kill(self) -> list["Stepper"]:
+        """Let no coroutine pass ever again; return those that were still alive."""
+        self.state = GateState.KILLED
+        killed = list(self.live)
+        self.live.clear()
+        for stepper in killed:
+            leak(stepper.inner)
+        for generator in self.generators:
+            leak(generator)
+        return killed
+
+    def release(self) -> None:
+        """Stop minding what is born here: the request has ended and nothing of it is left."""
+        if self.state is GateState.OPEN:
+            self.state = GateState.RELEASED
+
+
+class Stepper(Coroutine[Any, Any, Any]):
+    """Stands between a task and its coroutine. Any other attribute is the coroutine's own.
+
+    Attributes:
+        gate: What it has to pass.
+        inner: The coroutine.
+        parent: The stepper of the task that created this one's task, if it is of this request.
+        task: The task that steps this; set once the task exists.
+    """
+
+    __slots__ = ("gate", "inner", "parent", "task")
+
+    def __init__(
+        self, inner: Coroutine[Any, Any, Any], gate: Gate, parent: "Stepper | None"
+    ) -> None:
+        self.gate = gate
+        self.inner = inner
+        self.parent = parent
+        self.task: asyncio.Future[Any] | None = None
+
+    def send(self, value: Any) -> Any:
+        """Step the coroutine, unless it is killed."""
+        gate = self.gate
+        gate.resumptions += 1
+        if gate.before_step is not None:
+            gate.before_step(self)
+        if gate.state is GateState.KILLED:
+            raise asyncio.CancelledError
+        try:
+            return self.inner.send(value)
+        except BaseException:
+            gate.ended(self)
+            raise
+
+    def throw(
+        self,
+        kind: Any,
+        error: object = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> Any:
+        """Throw into the coroutine, unless it is killed."""
+        gate = self.gate
+        gate.resumptions += 1
+        if gate.before_step is not None:
+            gate.before_step(self)
+        if gate.state is GateState.KILLED:
+            raise asyncio.CancelledError
+        try:
+            if error is None and traceback is None:
+                return self.inner.throw(kind)
+            return self.inner.throw(kind, error, traceback)
+        except BaseException:
+            gate.ended(self)
+            raise
+
+    def close(self) -> None:
+        """Close the coroutine, unless it is killed."""
+        if self.gate.state is not GateState.KILLED:
+            self.inner.close()
+            self.gate.ended(self)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        # A generator in all but type: iteration, send, throw and close all pass the gate.
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def __getattr__(self, name: str) -> Any:
+        # cr_frame, cr_running, __qualname__ and so on, for asyncio, anyio and debuggers.
+        return getattr(self.inner, name)

@@ -1,0 +1,120 @@
+"""One request as three small coupled state machines: client, function, platform.
+
+Theory of operation: a happening moves the client and the function by their own tables; what they
+are then moves the platform (`_response_over`), which alone decides when the allowance starts. The
+two happenings that are the platform's own, END and GONE, move only it. A pair that no table lists
+raises and changes nothing.
+
+Not here: I/O, time, tasks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
+
+from platform_sim.lifetime.errors import IllegalHappening
+from platform_sim.lifetime.profile import DisconnectRule
+
+__all__ = ["Client", "Function", "Happening", "Platform", "States", "advance"]
+
+
+@unique
+class Client(StrEnum):
+    """The connection, as the platform sees it."""
+
+    CONNECTED = "connected"
+    ANSWERED = "answered"  # has its whole answer, or the server's own in place of the app's
+    LEFT = "left"  # went away before the answer's end
+
+
+@unique
+class Function(StrEnum):
+    """The app call."""
+
+    RUNNING = "running"
+    TRAILING = "trailing"  # has answered; its own code still runs
+    OVER = "over"
+    FAILED = "failed"  # raised before it had answered
+
+
+@unique
+class Platform(StrEnum):
+    """What holds the request's context."""
+
+    SERVING = "serving"  # the response
+    DRAINING = "draining"  # registered work, inside the allowance
+    ENDING = "ending"  # nothing: what is left is being cut
+    ENDED = "ended"
+
+
+@unique
+class Happening(StrEnum):
+    """Everything that can move a machine."""
+
+    RESPONSE_END = "response_end"
+    CLIENT_LEFT = "client_left"
+    APP_RETURNED = "app_returned"
+    APP_RAISED = "app_raised"
+    END = "end"  # the platform ends the context
+    GONE = "gone"  # nothing of it is left
+
+
+_H = Happening
+_CLIENT: Mapping[tuple[Client, Happening], Client] = {
+    (Client.CONNECTED, _H.RESPONSE_END): Client.ANSWERED,
+    (Client.CONNECTED, _H.CLIENT_LEFT): Client.LEFT,
+    (Client.CONNECTED, _H.APP_RETURNED): Client.ANSWERED,
+    (Client.CONNECTED, _H.APP_RAISED): Client.ANSWERED,
+    (Client.ANSWERED, _H.APP_RETURNED): Client.ANSWERED,
+    (Client.ANSWERED, _H.APP_RAISED): Client.ANSWERED,
+    (Client.LEFT, _H.RESPONSE_END): Client.LEFT,
+    (Client.LEFT, _H.APP_RETURNED): Client.LEFT,
+    (Client.LEFT, _H.APP_RAISED): Client.LEFT,
+}
+_FUNCTION: Mapping[tuple[Function, Happening], Function] = {
+    (Function.RUNNING, _H.RESPONSE_END): Function.TRAILING,
+    (Function.RUNNING, _H.CLIENT_LEFT): Function.RUNNING,
+    (Function.RUNNING, _H.APP_RETURNED): Function.OVER,
+    (Function.RUNNING, _H.APP_RAISED): Function.FAILED,
+    (Function.TRAILING, _H.APP_RETURNED): Function.OVER,
+    (Function.TRAILING, _H.APP_RAISED): Function.OVER,
+}
+_PLATFORM: Mapping[tuple[Platform, Happening], Platform] = {
+    (Platform.SERVING, _H.END): Platform.ENDING,
+    (Platform.DRAINING, _H.END): Platform.ENDING,
+    (Platform.ENDING, _H.GONE): Platform.ENDED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The three machines of one request."""
+
+    client: Client = Client.CONNECTED
+    function: Function = Function.RUNNING
+    platform: Platform = Platform.SERVING
+
+
+def advance(states: States, happening: Happening, *, rule: DisconnectRule) -> States:
+    """Return the states after `happening`.
+
+    Raises:
+        IllegalHappening: No table lists it for these states.
+    """
+    try:
+        if happening in (_H.END, _H.GONE):
+            return replace(states, platform=_PLATFORM[states.platform, happening])
+        client = _CLIENT[states.client, happening]
+        function = _FUNCTION[states.function, happening]
+    except KeyError:
+        raise IllegalHappening(f"{happening} in {states}") from None
+    platform = states.platform
+    if platform is Platform.SERVING and _response_over(client, function, rule):
+        platform = Platform.DRAINING
+    return States(client, function, platform)
+
+
+def _response_over(client: Client, function: Function, rule: DisconnectRule) -> bool:
+    if client is Client.LEFT and rule is DisconnectRule.IGNORED:
+        return function is not Function.RUNNING
+    return client is not Client.CONNECTED

@@ -1,0 +1,34 @@
+"""One warning per cut, naming what was cut: the line a person reads in the server's log.
+
+Not here: where the log goes (logging's configuration decides), and the full record (`recorder`).
+"""
+
+import logging
+
+from platform_sim.view.event import Event, EventKind
+
+__all__ = ["CutLog"]
+
+_logger = logging.getLogger("outlast.lifetime")
+
+
+class CutLog:
+    """Logs each cut, and each failure of work that no caller will ever hear of."""
+
+    def observe(self, event: Event) -> None:
+        """Log the event if it is one a person should see."""
+        if event.kind is EventKind.CUT:
+            _logger.warning("request %s: %s", event.invocation_id, event.fields["text"])
+        elif event.kind is EventKind.TASK_FAILED:
+            _logger.warning(
+                "request %s: %s failed: %s",
+                event.invocation_id,
+                event.fields["name"],
+                event.fields["error"],
+            )
+        elif event.kind is EventKind.APP_FAILED and event.fields["after_response"]:
+            _logger.warning(
+                "request %s: the app call failed after its response: %s",
+                event.invocation_id,
+                event.fields["error"],
+            )

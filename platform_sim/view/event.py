@@ -1,0 +1,56 @@
+"""What happened to a request: one frozen record per fact, of a closed set of kinds.
+
+Rules: an event is written when the fact is a fact, in the order of the facts; `at_s` is in seconds
+since the emulator started, on the emulator's own clock (virtual or real). Fields hold only JSON
+values, so every event can be written to a file and read back.
+
+Not here: who listens (`recorder`), and any judgement about the facts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from typing import Any
+
+__all__ = ["Event", "EventKind"]
+
+
+@unique
+class EventKind(StrEnum):
+    """Every kind of fact the emulator records. `fields` are named after each kind."""
+
+    STARTED = "started"  # profile, allowance_s, cut, wall_ms: the run these events belong to
+    REQUEST = "request"  # name (method and path)
+    RESPONSE_START = "response_start"  # status
+    RESPONSE_END = "response_end"  # how: complete, failed, missing; remaining_s
+    CLIENT_LEFT = "client_left"  # remaining_s
+    REGISTERED = "registered"  # task, name, remaining_s
+    TASK_DONE = "task_done"  # task, name, after_cut
+    TASK_FAILED = "task_failed"  # task, name, error, after_cut
+    TASK_CANCELLED = "task_cancelled"  # task, name, by: platform, app; text when by platform
+    TASK_KILLED = "task_killed"  # task, name, text
+    TASK_ABANDONED = "task_abandoned"  # task, name, text: not ours to cut; nobody waits any more
+    APP_FAILED = "app_failed"  # error, after_response
+    APP_CANCELLED = "app_cancelled"  # text
+    APP_KILLED = "app_killed"  # text
+    FLOATING_CANCELLED = "floating_cancelled"  # name, text
+    FLOATING_KILLED = "floating_killed"  # name, text
+    CUT = "cut"  # reason, mode, names, helpers, text: one line for people
+    CONTEXT_END = "context_end"  # reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One fact.
+
+    Attributes:
+        at_s: Seconds since the emulator started.
+        kind: Which fact.
+        invocation_id: The request it belongs to; empty for facts about the whole run.
+        fields: JSON values, named in `EventKind`.
+    """
+
+    at_s: float
+    kind: EventKind
+    invocation_id: str
+    fields: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,85 @@
+"""Who listens to events. The runtime tells one observer and knows nothing of what it does.
+
+Rules: observing is optional and never changes what happens; an observer is called on the event
+loop, must not await and must be quick.
+
+Not here: the events themselves (`event`), and pages or timelines made from them.
+"""
+
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+import msgspec
+
+from platform_sim.view.event import Event, EventKind
+
+__all__ = ["JsonLines", "Observer", "Recorder", "Silent", "Tee"]
+
+
+class Observer(Protocol):
+    """Is told every event, in order."""
+
+    def observe(self, event: Event) -> None:
+        """Take one event."""
+
+
+class Silent:
+    """The default observer: does nothing."""
+
+    def observe(self, event: Event) -> None:
+        """Forget the event."""
+
+
+class Recorder:
+    """Keeps every event in memory, in order.
+
+    Attributes:
+        events: What was observed so far.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def observe(self, event: Event) -> None:
+        """Keep the event."""
+        self.events.append(event)
+
+    def of(self, *kinds: EventKind) -> list[Event]:
+        """Return the events of these kinds, in order."""
+        return [event for event in self.events if event.kind in kinds]
+
+
+class JsonLines:
+    """Writes one JSON object a line, flushed at once: a killed process leaves a whole record."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._encoder = msgspec.json.Encoder()
+
+    def observe(self, event: Event) -> None:
+        """Write the event as one line."""
+        self._stream.write(self._encoder.encode(event) + b"\n")
+        self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+
+
+class Tee:
+    """Passes each event to several observers, in the order they were given."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def observe(self, event: Event) -> None:
+        """Pass the event on."""
+        for observer in self._observers:
+            observer.observe(event)
