@@ -8,7 +8,6 @@ AWS_ENDPOINT_URL_DYNAMODB set to this server, before the ready line is printed.
 """
 
 import argparse
-import errno
 import os
 import signal
 import socket
@@ -27,15 +26,12 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
+from platform_sim.host.errors import PortError
 from platform_sim.host.imports import load
 from platform_sim.host.lifeline import watch_lifeline
 from platform_sim.host.ready import announce
 
-__all__ = ["PortTaken", "local_credentials", "main", "make_atomic", "serving"]
-
-
-class PortTaken(Exception):
-    """Another process listens where the store should."""
+__all__ = ["local_credentials", "main", "make_atomic", "serving"]
 
 
 def make_atomic(handler: type[Any] = DynamoHandler) -> None:
@@ -64,7 +60,7 @@ def serving(host: str, port: int) -> Iterator[str]:
     """Serve while the block runs; yields the address. Port 0 picks a free one.
 
     Raises:
-        PortTaken: Somebody listens there already.
+        PortError: The port cannot be bound; somebody may listen there already.
     """
     app = DomainDispatcherApplication(create_backend_app)
     with _listening(host, port) as listener:
@@ -97,8 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 load(options.prepare)()
             announce("store", url)
             stop.wait()
-    except PortTaken as taken:
-        print(taken, file=sys.stderr)
+    except PortError as refused:
+        print(refused, file=sys.stderr)
         return 1
     return 0
 
@@ -121,13 +117,9 @@ def _options() -> argparse.ArgumentParser:
 def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), backlog=128)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise PortTaken(
-                f"store: port {port} on {host} is taken; stop what listens there or choose "
-                "another with --port (0 picks a free one)"
-            ) from error
-        raise
+    except OSError as refused:
+        reason = os.strerror(refused.errno or 0).lower()
+        raise PortError("--port", port, reason) from refused
 
 
 class _Quiet(MotoRequestHandler):

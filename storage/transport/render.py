@@ -140,7 +140,9 @@ class _Placeholders:
         return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items())
 
     def _joined(self, operator: str, conditions: Sequence[Condition]) -> str:
-        return f"({operator.join(self.condition(each) for each in conditions)})"
+        parts = [self.condition(each) for each in conditions]
+        # DynamoDB refuses redundant parentheses.
+        return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
 
 
 def _put(request: PutMarker) -> dict[str, Any]:
