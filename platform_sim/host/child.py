@@ -34,7 +34,7 @@ class ChildSpec:
     Attributes:
         role: Its name in messages and in its ready line.
         argv: Program and arguments.
-        environment: Variables added to ours.
+        environment: All its variables; ours are not inherited.
         restart: Whether it is started again when it dies.
         tier: Children of a higher tier start later and stop earlier.
         loss: What its death means, for people; said when it is not started again.
@@ -69,7 +69,7 @@ class Child:
         """Start the process; `hear` gets each line it writes."""
         process = await asyncio.create_subprocess_exec(
             *spec.argv,
-            env={**os.environ, **spec.environment, **lifeline.environment()},
+            env={**spec.environment, **lifeline.environment()},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -94,11 +94,23 @@ class Child:
         if self._ready.done():
             return self._ready.result()
         if self._process.returncode is None:
-            raise ChildError(
-                self.spec.role, f"was not ready within {within_s:g} s", tuple(self._tail)
-            )
-        reason = f"{describe_exit(self._process.returncode)} before it was ready"
-        raise ChildError(self.spec.role, reason, tuple(self._tail))
+            raise self._failed(f"was not ready within {within_s:g} s")
+        raise self._failed(f"{describe_exit(self._process.returncode)} before it was ready")
+
+    async def success(self, within_s: float) -> None:
+        """Wait until it has ended by itself, without failing.
+
+        Raises:
+            ChildError: It failed, or was stopped because it took longer than that many seconds.
+        """
+        try:
+            code = await asyncio.wait_for(self.wait(), within_s)
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+            raise self._failed(f"did not end within {within_s:g} s") from None
+        if code != 0:
+            raise self._failed(describe_exit(code))
 
     async def wait(self) -> int:
         """Wait until it has ended and what it wrote was heard; return its exit code.
@@ -125,6 +137,9 @@ class Child:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+
+    def _failed(self, reason: str) -> ChildError:
+        return ChildError(self.spec.role, reason, tuple(self._tail))
 
     async def _read_stdout(self) -> None:
         async for line in _lines(self._process.stdout):

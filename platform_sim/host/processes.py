@@ -73,6 +73,15 @@ class Supervisor:
         self._keepers[spec.role] = asyncio.ensure_future(self._keep(child))
         return ready
 
+    async def run(self, spec: ChildSpec, *, within_s: float) -> None:
+        """Run a child that ends by itself, such as a check before others start.
+
+        Raises:
+            ChildError: It failed, or took longer than that many seconds.
+        """
+        child = await self._spawn(spec)
+        await child.success(within_s)
+
     def pid(self, role: str) -> int:
         """Return the process id of the child that has this role now."""
         return self._children[role].pid
@@ -92,12 +101,15 @@ class Supervisor:
         for child in self._children.values():
             child.kill()
 
-    async def _start(self, spec: ChildSpec) -> tuple[Child, Ready]:
+    async def _spawn(self, spec: ChildSpec) -> Child:
         def hear(line: str) -> None:
             self._say(spec.role, line)
 
-        child = await Child.spawn(spec, self._lifeline, hear)
-        self._children[spec.role] = child
+        child = self._children[spec.role] = await Child.spawn(spec, self._lifeline, hear)
+        return child
+
+    async def _start(self, spec: ChildSpec) -> tuple[Child, Ready]:
+        child = await self._spawn(spec)
         try:
             return child, await child.ready(self.timing.ready_s)
         except ChildError:

@@ -7,10 +7,17 @@ SIGINT is inherited as ignored. SIGHUP asks too, unless it was inherited as igno
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-__all__ = ["StopRequests", "stop_requests"]
+__all__ = ["StopRequests", "Stopped", "stop_requests"]
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """Somebody asked to stop before what was going on had come to its end."""
 
 
 class StopRequests:
@@ -35,6 +42,25 @@ class StopRequests:
         """Wait for the first request and return its name."""
         await self._first.wait()
         return str(self.name)
+
+    async def unless(self, work: Awaitable[T]) -> T:
+        """Return what `work` returns, unless a stop request comes first; `work` is ended then.
+
+        Raises:
+            Stopped: It came first.
+        """
+        working = asyncio.ensure_future(work)
+        stopping = asyncio.ensure_future(self.wait())
+        try:
+            both: set[asyncio.Future[T] | asyncio.Future[str]] = {working, stopping}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise Stopped(stopping.result())
+        finally:
+            working.cancel()
+            stopping.cancel()
+            await asyncio.gather(working, stopping, return_exceptions=True)
 
     async def wait_again(self) -> None:
         """Wait for the second request: whoever asks twice will not wait."""

@@ -1,0 +1,1 @@
+"""Experiments built from a lifetime, a world and a host."""

@@ -1,0 +1,24 @@
+"""Call: one function, called once by import string, in a process of its own.
+
+For steps that belong to no server: preparing a store that is not ours. The function takes no
+arguments; its failure is the process's.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from platform_sim.host.imports import load
+from platform_sim.host.lifeline import watch_lifeline
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Call the function that the only argument names, `module:function`."""
+    (target,) = sys.argv[1:] if arguments is None else arguments
+    watch_lifeline()
+    load(target)()
+
+
+if __name__ == "__main__":
+    main()
