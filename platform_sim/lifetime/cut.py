@@ -1,24 +1,21 @@
-"""What a cut finds alive, and how it is told.
+"""What a cut finds alive.
 
 Rules: work is reported by what it is to the request. Registered work and the app call come by
 name; so does floating work, which was started and never given to `wait_until`; a helper, a task
-whose starter is registered work that is still alive, is only counted. The text names each piece,
-when it was registered and what the window was counted from.
+whose starter is registered work that has not ended, is only counted.
 
-Not here: delivering the cut (`invocation`, `gate`).
+Not here: delivering the cut (`ending`, `gate`).
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from platform_sim.lifetime.gate import Gate, Stepper
 from platform_sim.lifetime.profile import CutMode
 from platform_sim.lifetime.registry import Registration, Registry, name_of
-from platform_sim.lifetime.window import Window
 from platform_sim.view.event import EventKind
 
-__all__ = ["CUT_KINDS", "Doomed", "EndReason", "Role", "describe", "find_doomed"]
+__all__ = ["CUT_KINDS", "Doomed", "EndReason", "Role", "find_doomed"]
 
 
 @unique
@@ -35,13 +32,15 @@ class EndReason(StrEnum):
 
 @unique
 class Role(StrEnum):
-    """What a piece of work is to its request."""
+    """What a piece of work is to its request; reported in this order."""
 
     REGISTERED = "registered"
     APP = "app"
     FLOATING = "floating"
     HELPER = "helper"
 
+
+_ORDER = tuple(Role)
 
 CUT_KINDS = {
     (Role.REGISTERED, CutMode.CANCEL): EventKind.TASK_CANCELLED,
@@ -79,12 +78,8 @@ class Doomed:
 
 
 def find_doomed(gate: Gate, registry: Registry, app: Stepper | None) -> list[Doomed]:
-    """List what is alive: registered work first, each group oldest first."""
-    registered = {
-        item.stepper: item
-        for item in registry
-        if item.stepper is not None and item.stepper in gate.live
-    }
+    """List what is alive, by role, each role oldest first."""
+    registered = {item.stepper: item for item in registry if item.stepper is not None}
     found = []
     for stepper in gate.live:
         registration = registered.get(stepper)
@@ -94,10 +89,9 @@ def find_doomed(gate: Gate, registry: Registry, app: Stepper | None) -> list[Doo
             role, name = Role.APP, "the app call"
         else:
             role = Role.HELPER if _is_helped(stepper, registered) else Role.FLOATING
-            name = name_of(stepper.task or stepper)
+            name = name_of(stepper.task)
         found.append(Doomed(role=role, name=name, stepper=stepper, registration=registration))
-    order = list(Role)
-    return sorted(found, key=lambda doomed: order.index(doomed.role))
+    return sorted(found, key=lambda doomed: _ORDER.index(doomed.role))
 
 
 def _is_helped(stepper: Stepper, registered: dict[Stepper, Registration]) -> bool:
@@ -107,19 +101,3 @@ def _is_helped(stepper: Stepper, registered: dict[Stepper, Registration]) -> boo
             return True
         ancestor = ancestor.parent
     return False
-
-
-def describe(
-    *,
-    mode: CutMode,
-    reason: EndReason,
-    now_s: float,
-    named: Sequence[str],
-    helpers: int,
-    window: Window | None,
-) -> str:
-    """Say one cut in one line."""
-    parts: Iterable[str] = named or ("nothing named",)
-    more = f" and {helpers} helper tasks" if helpers else ""
-    counted = f"; {window}" if window is not None else ""
-    return f"{mode} at {round(now_s, 3)} ({reason}): {', '.join(parts)}{more}{counted}"

@@ -89,7 +89,7 @@ class Emulator:
         name = f"{scope.get('method', '')} {scope.get('path', '')}".strip()
         extended = extend(scope, platform=self._profile.name)
         invocation.start(self._run(extended, exchange), name=name, inside=inside)
-        pump = clock.loop.create_task(exchange.pump(), context=outside)
+        exchange.read(clock.loop)
         try:
             await invocation.over
         except asyncio.CancelledError:
@@ -97,7 +97,6 @@ class Emulator:
             invocation.client_left()
             raise
         finally:
-            pump.cancel()
             exchange.close()
 
     async def _run(self, scope: Scope, exchange: Exchange) -> None:

@@ -7,6 +7,7 @@ that happened to call. A disconnect message after the answer is no client that l
 Not here: what the meaning leads to (`invocation`).
 """
 
+import asyncio
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMapping
 from contextvars import Context
@@ -37,16 +38,29 @@ class Exchange:
         self._intake = Intake(wait_for_app=_expects_continue(scope))
         self._trailers = False
         self._ended = False
+        self._reading: asyncio.Task[None] | None = None
         self.receive = self._intake.receive
 
-    async def pump(self) -> None:
-        """Read the client's messages until it has left or has its answer."""
+    def read(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read the client's messages from the app's first pause on.
+
+        An app that answers in its first step, as many do, costs no reading task.
+        """
+        loop.call_soon(self._start_reading, loop, context=self._outside)
+
+    def _start_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._invocation.over.done():
+            self._reading = loop.create_task(self._pump(), context=self._outside)
+
+    async def _pump(self) -> None:
         await self._intake.pump(self._server_receive)
         self._invocation.client_left()
         self._intake.disconnect()
 
     def close(self) -> None:
-        """Tell the app that no more messages will come."""
+        """Stop reading, and tell the app that no more messages will come."""
+        if self._reading is not None:
+            self._reading.cancel()
         self._intake.disconnect()
 
     async def send(self, message: Message) -> None:

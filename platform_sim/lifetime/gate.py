@@ -28,6 +28,7 @@ class GateState(StrEnum):
     """Whether coroutines may pass."""
 
     OPEN = "open"
+    FROZEN = "frozen"  # nothing born here is stepped until the thaw
     KILLED = "killed"  # nothing born here is stepped any more
     RELEASED = "released"  # the request ended unharmed; what is born here now is nobody's
 
@@ -44,12 +45,20 @@ class Gate:
         state: Whether coroutines may pass.
         live: The steppers whose coroutine has not ended, oldest first (the values mean nothing).
         generators: The async generators first iterated here and still alive.
-        resumptions: How often any coroutine was stepped.
+        resumptions: How often any coroutine was stepped, or killed just before.
         before_step: Told before each step; may kill.
         on_empty: Told when the last live stepper has ended.
     """
 
-    __slots__ = ("before_step", "generators", "live", "on_empty", "resumptions", "state")
+    __slots__ = (
+        "_holds",
+        "before_step",
+        "generators",
+        "live",
+        "on_empty",
+        "resumptions",
+        "state",
+    )
 
     def __init__(self, *, on_empty: Callable[[], None] | None = None) -> None:
         self.state = GateState.OPEN
@@ -58,6 +67,7 @@ class Gate:
         self.resumptions = 0
         self.before_step: Callable[[Stepper], None] | None = None
         self.on_empty = on_empty
+        self._holds: list[asyncio.Future[None]] = []
 
     def admit(self, coroutine: Coroutine[Any, Any, Any], parent: "Stepper | None") -> "Stepper":
         """Wrap a coroutine born here."""
@@ -67,6 +77,22 @@ class Gate:
         else:
             self.live[stepper] = None
         return stepper
+
+    def check(self, stepper: "Stepper") -> None:
+        """Count one step and let it pass.
+
+        Raises:
+            CancelledError: The gate is killed: the task ends, and its coroutine hears nothing.
+        """
+        self._refuse_killed()
+        self.resumptions += 1
+        if self.before_step is not None:
+            self.before_step(stepper)
+            self._refuse_killed()
+
+    def _refuse_killed(self) -> None:
+        if self.state is GateState.KILLED:
+            raise asyncio.CancelledError
 
     def ended(self, stepper: "Stepper") -> None:
         """Forget a stepper whose coroutine has ended."""
@@ -85,6 +111,26 @@ class Gate:
             leak(generator)
         return killed
 
+    def freeze(self) -> None:
+        """Hold every step until the thaw; timers go on, as they do in a suspended machine."""
+        if self.state is GateState.OPEN:
+            self.state = GateState.FROZEN
+
+    def thaw(self) -> None:
+        """Take the steps that were held, and let coroutines pass again."""
+        if self.state is GateState.FROZEN:
+            self.state = GateState.OPEN
+            holds, self._holds = self._holds, []
+            for hold in holds:
+                if not hold.done():
+                    hold.set_result(None)
+
+    def until_thaw(self) -> "asyncio.Future[None]":
+        """Return a future of its own that is done at the thaw."""
+        hold = asyncio.get_running_loop().create_future()
+        self._holds.append(hold)
+        return hold
+
     def release(self) -> None:
         """Stop minding what is born here: the request has ended and nothing of it is left."""
         if self.state is GateState.OPEN:
@@ -101,7 +147,7 @@ class Stepper(Coroutine[Any, Any, Any]):
         task: The task that steps this; set once the task exists.
     """
 
-    __slots__ = ("gate", "inner", "parent", "task")
+    __slots__ = ("_held", "gate", "inner", "parent", "task")
 
     def __init__(
         self, inner: Coroutine[Any, Any, Any], gate: Gate, parent: "Stepper | None"
@@ -110,20 +156,16 @@ class Stepper(Coroutine[Any, Any, Any]):
         self.inner = inner
         self.parent = parent
         self.task: asyncio.Future[Any] | None = None
+        self._held: tuple[Callable[[Any], Any], Any] | None = None
 
     def send(self, value: Any) -> Any:
-        """Step the coroutine, unless it is killed."""
-        gate = self.gate
-        gate.resumptions += 1
-        if gate.before_step is not None:
-            gate.before_step(self)
-        if gate.state is GateState.KILLED:
-            raise asyncio.CancelledError
-        try:
-            return self.inner.send(value)
-        except BaseException:
-            gate.ended(self)
-            raise
+        """Step the coroutine, unless it is killed; hold the step while it is frozen."""
+        if self.gate.state is GateState.FROZEN:
+            return self._hold(self.inner.send, value)
+        held, self._held = self._held, None
+        if held is not None:
+            return self._step(*held)
+        return self._step(self.inner.send, value)
 
     def throw(
         self,
@@ -132,20 +174,29 @@ class Stepper(Coroutine[Any, Any, Any]):
         traceback: TracebackType | None = None,
         /,
     ) -> Any:
-        """Throw into the coroutine, unless it is killed."""
-        gate = self.gate
-        gate.resumptions += 1
-        if gate.before_step is not None:
-            gate.before_step(self)
-        if gate.state is GateState.KILLED:
-            raise asyncio.CancelledError
+        """Throw into the coroutine, unless it is killed; hold the throw while it is frozen."""
+        thrown = error if isinstance(error, BaseException) else kind
+        if traceback is not None:
+            thrown = thrown.with_traceback(traceback)
+        if self.gate.state is GateState.FROZEN:
+            return self._hold(self.inner.throw, thrown)
+        # A cancellation takes the place of a held step, as with a task about to be woken.
+        self._held = None
+        return self._step(self.inner.throw, thrown)
+
+    def _step(self, step: Callable[[Any], Any], argument: Any) -> Any:
+        self.gate.check(self)
         try:
-            if error is None and traceback is None:
-                return self.inner.throw(kind)
-            return self.inner.throw(kind, error, traceback)
+            return step(argument)
         except BaseException:
-            gate.ended(self)
+            self.gate.ended(self)
             raise
+
+    def _hold(self, step: Callable[[Any], Any], argument: Any) -> Any:
+        self._held = (step, argument)
+        thaw = self.gate.until_thaw()
+        thaw._asyncio_future_blocking = True  # how a coroutine says "wake me with this"
+        return thaw
 
     def close(self) -> None:
         """Close the coroutine, unless it is killed."""

@@ -9,10 +9,10 @@ Rules (the profile's data decides the variants):
    finish may do so (a framework taking itself down is no lost work); what waits is cut.
 5. At the ceiling everything is cut: cancelled, and killed after the grace, or killed at once.
 
-Nothing here awaits: the event loop calls, the machines move, the observer is told. Callbacks run in
+Nothing here awaits: the event loop calls, the machines move, the narrator tells. Callbacks run in
 the server's context, so that none of them belongs to the request they are about.
 
-Not here: ASGI (`exchange`), the tables (`states`), the gate (`gate`).
+Not here: ASGI (`exchange`), the tables (`states`), the cut itself (`ending`).
 """
 
 import asyncio
@@ -24,16 +24,11 @@ from typing import Any
 
 from platform_sim.lifetime.births import CURRENT_GATE
 from platform_sim.lifetime.clock import Clock
-from platform_sim.lifetime.cut import (
-    CUT_KINDS,
-    Doomed,
-    EndReason,
-    Role,
-    describe,
-    find_doomed,
-)
+from platform_sim.lifetime.cut import EndReason
+from platform_sim.lifetime.ending import Ending
 from platform_sim.lifetime.errors import NoLiveInvocation
 from platform_sim.lifetime.gate import Gate, Stepper
+from platform_sim.lifetime.narrator import Narrator
 from platform_sim.lifetime.profile import (
     ClockStart,
     CutMode,
@@ -41,19 +36,16 @@ from platform_sim.lifetime.profile import (
     FloatingRule,
     Profile,
 )
-from platform_sim.lifetime.registry import Registration, Registry
-from platform_sim.lifetime.residue import drop_residue
+from platform_sim.lifetime.registry import Registry
 from platform_sim.lifetime.states import Client, Function, Happening, Platform, States, advance
 from platform_sim.lifetime.window import CountedFrom, Window
-from platform_sim.view.event import Event, EventKind
+from platform_sim.view.event import EventKind
 from platform_sim.view.recorder import Observer
 
 __all__ = ["SETTLE_TURNS", "Invocation", "Surroundings"]
 
 SETTLE_TURNS = 32
-"""Turns of the event loop in which code that waits for nothing may finish (rule 4).
-
-Starlette's streaming response inside three middlewares with task groups needs 14."""
+"""Turns of the event loop in which code that waits for nothing may finish (rule 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,23 +88,23 @@ class Invocation:
         self._profile = surroundings.profile
         self._clock = surroundings.clock
         self._loop = surroundings.clock.loop
-        self._observer = surroundings.observer
         self._outside = surroundings.outside
+        self._narrator = Narrator(invocation_id, surroundings.clock, surroundings.observer)
         self._on_ended = on_ended
         self.over: asyncio.Future[None] = self._loop.create_future()
         self._registry = Registry(self.gate)
         self._app: asyncio.Task[None] | None = None
         self._app_done = False
         self._window: Window | None = None
-        self._reason: EndReason | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._ceiling: asyncio.TimerHandle | None = None
         self._settling = False
+        self._ending: Ending | None = None
 
     # Stage 1: the request arrives.
 
     def start(self, app: Coroutine[Any, Any, None], *, name: str, inside: Context) -> None:
         """Run the app call in `inside`, which becomes this request's context."""
-        self._tell(EventKind.REQUEST, name=name)
+        self._narrator.tell(EventKind.REQUEST, name=name)
         if self._profile.clock_start is ClockStart.REQUEST:
             self._open_window(CountedFrom.REQUEST)
             self._arm()
@@ -130,49 +122,49 @@ class Invocation:
 
     def response_started(self, status: int) -> None:
         """Note the answer's first message."""
-        self._tell(EventKind.RESPONSE_START, status=status)
+        self._narrator.tell(EventKind.RESPONSE_START, status=status)
 
     def response_ended(self) -> None:
         """Note the answer's last message."""
         self._happen(Happening.RESPONSE_END)
-        self._open_window(CountedFrom.ANSWER)
-        self._tell(EventKind.RESPONSE_END, how="complete", remaining_s=self.remaining_s())
-        self._release_server()
-        self._look()
+        self._response_over("complete")
 
     def client_left(self) -> None:
-        """Note that the client went away; nothing once it has its answer."""
-        if self.states.client is not Client.CONNECTED:
+        """Note that the client went away; nothing once it has its answer or the context ended."""
+        if self.states.client is not Client.CONNECTED or self.states.platform is Platform.ENDED:
             return
         self._happen(Happening.CLIENT_LEFT)
-        if self._profile.on_disconnect is DisconnectRule.IGNORED:
-            self._tell(EventKind.CLIENT_LEFT, remaining_s=self.remaining_s())
-            return
-        self._open_window(CountedFrom.DISCONNECT)
-        self._tell(EventKind.CLIENT_LEFT, remaining_s=self.remaining_s())
-        self._release_server()
+        if self._profile.on_disconnect is DisconnectRule.ENDS_RESPONSE:
+            self._open_window(CountedFrom.DISCONNECT)
+            self._release_server()
+        self._narrator.tell(EventKind.CLIENT_LEFT, remaining_s=self.remaining_s())
         if self.states.platform is Platform.DRAINING and not self._held():
-            self.end(self._natural_reason())
-        else:
-            self._look()
+            self.end(EndReason.CLIENT_LEFT)  # at once: there is no answer to take down
+        self._look()
 
     def _app_finished(self, app: "asyncio.Task[None]") -> None:
         self._app_done = True
         error = asyncio.CancelledError() if app.cancelled() else app.exception()
         answered = self.states.client is not Client.CONNECTED
-        cut = self.states.platform is Platform.ENDING and app.cancelled()
         self._happen(Happening.APP_RETURNED if error is None else Happening.APP_RAISED)
-        if error is not None and not cut:
-            self._tell(EventKind.APP_FAILED, error=repr(error), after_response=answered)
-        if not answered:
-            self._open_window(CountedFrom.ANSWER)
-            how = "missing" if error is None else "failed"
-            self._tell(EventKind.RESPONSE_END, how=how, remaining_s=self.remaining_s())
-        self._release_server(None if cut else error)
-        self._look()
+        if error is not None and app.cancelled() and self._ending is not None:
+            error = None  # the platform did that, and told it
+        elif error is not None:
+            self._narrator.tell(EventKind.APP_FAILED, error=repr(error), after_response=answered)
+        if answered:
+            self._release_server(error)
+            self._look()
+        else:
+            self._response_over("missing" if error is None else "failed", error)
 
     def _happen(self, happening: Happening) -> None:
         self.states = advance(self.states, happening, rule=self._profile.on_disconnect)
+
+    def _response_over(self, how: str, error: BaseException | None = None) -> None:
+        self._open_window(CountedFrom.ANSWER)
+        self._narrator.tell(EventKind.RESPONSE_END, how=how, remaining_s=self.remaining_s())
+        self._release_server(error)
+        self._look()
 
     def _open_window(self, counted_from: CountedFrom) -> None:
         if self._window is None:
@@ -198,15 +190,16 @@ class Invocation:
         Raises:
             NoLiveInvocation: The context has ended or is being cut.
         """
-        if self.states.platform in (Platform.ENDING, Platform.ENDED):
+        if self._ending is not None:
             raise NoLiveInvocation(
                 f"wait_until came too late: request {self.invocation_id} is over "
-                f"({self._reason}). Register work while the response or earlier work holds it."
+                f"({self._ending.reason}). Register work while the response or earlier work "
+                "holds it."
             )
         registration = self._registry.add(awaitable, loop=self._loop, now_s=self._clock.now_s())
         if registration is None:
             return
-        self._tell(EventKind.REGISTERED, **_fields(registration), remaining_s=self.remaining_s())
+        self._narrator.tell_work(EventKind.REGISTERED, registration, remaining_s=self.remaining_s())
         registration.future.add_done_callback(self._work_finished, context=self._outside)
         self._look()
 
@@ -214,15 +207,15 @@ class Invocation:
         registration = self._registry.settle(future)
         if registration is None:
             return
-        cut = self.states.platform is Platform.ENDING
-        fields = _fields(registration)
+        cut = self._ending is not None
+        tell = partial(self._narrator.tell_work, registration=registration)
         if future.cancelled():
             if not cut:
-                self._tell(EventKind.TASK_CANCELLED, **fields, by="app")
+                tell(EventKind.TASK_CANCELLED, by="app")
         elif (error := future.exception()) is not None:
-            self._tell(EventKind.TASK_FAILED, **fields, error=repr(error), after_cut=cut)
+            tell(EventKind.TASK_FAILED, error=repr(error), after_cut=cut)
         else:
-            self._tell(EventKind.TASK_DONE, **fields, after_cut=cut)
+            tell(EventKind.TASK_DONE, after_cut=cut)
         self._look()
 
     def _held(self) -> bool:
@@ -266,132 +259,58 @@ class Invocation:
             return EndReason.CLIENT_LEFT
         return EndReason.DONE
 
+    def _arm(self) -> None:
+        ceiling_s = None if self._window is None else self._window.ceiling_s
+        if self._ceiling is None and ceiling_s is not None:
+            self._ceiling = self._clock.call_at(
+                ceiling_s, partial(self.end, EndReason.CEILING), context=self._outside
+            )
+
     # Stage 4: the context ends.
 
-    def _arm(self) -> None:
-        if self._timer is None and self._window is not None:
-            ceiling_s = self._window.ceiling_s
-            if ceiling_s is not None:
-                self._timer = self._clock.call_at(
-                    ceiling_s, partial(self.end, EndReason.CEILING), context=self._outside
-                )
-
     def end(self, reason: EndReason, mode: CutMode | None = None) -> None:
-        """End the context now, cutting what is alive; nothing if it is ending already."""
-        if self.states.platform in (Platform.ENDING, Platform.ENDED):
+        """End the context now, cutting what is alive; nothing if it is ending already.
+
+        Args:
+            reason: Why.
+            mode: How; None means the profile's.
+        """
+        if self._ending is not None:
             return
         self._happen(Happening.END)
-        self._reason = reason
-        self._disarm()
-        doomed = find_doomed(self.gate, self._registry, self._app_stepper())
-        mode = mode or self._profile.cut
-        self._let_go(mode, doomed)
-        if not doomed:
-            self._look()
-        elif mode is CutMode.KILL:
-            self._kill(doomed)
-        else:
-            self._cancel(doomed)
-
-    def _let_go(self, mode: CutMode, doomed: list[Doomed]) -> None:
-        """Tell the cut, and stop waiting for work that is not ours to cut."""
-        foreign = [item for item in self._registry if item.stepper is None]
-        if doomed or foreign:
-            named = [str(each) for each in doomed if each.role is not Role.HELPER]
-            named += [f"{item.name} (not of this request: let go)" for item in foreign]
-            helpers = sum(each.role is Role.HELPER for each in doomed)
-            self._tell(
-                EventKind.CUT,
-                reason=str(self._reason),
-                mode=str(mode),
-                names=[each.name for each in doomed if each.role is not Role.HELPER],
-                helpers=helpers,
-                text=self._text(mode, named, helpers),
-            )
-        for item in foreign:
-            self._registry.settle(item.future)
-            self._tell(
-                EventKind.TASK_ABANDONED, **_fields(item), text=self._text(mode, [item.name])
-            )
-
-    def _cancel(self, doomed: list[Doomed]) -> None:
-        self._tell_each(doomed, CutMode.CANCEL)
-        for each in doomed:
-            if each.stepper.task is not None:
-                each.stepper.task.cancel(f"cut by the platform ({self._reason})")
-        self._timer = self._clock.call_at(
-            self._clock.now_s() + self._profile.cancel_grace_s,
-            self._end_grace,
-            context=self._outside,
+        self._ending = Ending(
+            reason,
+            mode or self._profile.cut,
+            gate=self.gate,
+            registry=self._registry,
+            app=self._app_stepper(),
+            window=self._window,
+            narrator=self._narrator,
         )
+        self._ending.cut(
+            self._clock,
+            grace_s=self._profile.cancel_grace_s,
+            outside=self._outside,
+            on_killed=self._killed,
+        )
+        self._look()
 
-    def _end_grace(self) -> None:
-        self._kill(find_doomed(self.gate, self._registry, self._app_stepper()))
-
-    def _kill(self, doomed: list[Doomed]) -> None:
-        killed = self.gate.kill()
-        drop_residue(self._loop, self.gate, killed)
-        self._tell_each(doomed, CutMode.KILL)
-        for registration in self._registry:
-            self._registry.settle(registration.future)
+    def _killed(self) -> None:
         self._app_done = True
         if self._app is not None:
             self._app.remove_done_callback(self._app_finished)
         self._look()
 
     def _finish(self) -> None:
-        self._disarm()
+        assert self._ending is not None
+        if self._ceiling is not None:
+            self._ceiling.cancel()
         self._happen(Happening.GONE)
         self.gate.release()
-        self._tell(EventKind.CONTEXT_END, reason=str(self._reason))
+        self._ending.finish()
         self._release_server()
         self._on_ended(self)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    # What people are told.
 
     def _app_stepper(self) -> Stepper | None:
         coroutine: Any = None if self._app is None else self._app.get_coro()
         return coroutine if isinstance(coroutine, Stepper) else None
-
-    def _tell_each(self, doomed: list[Doomed], mode: CutMode) -> None:
-        for each in doomed:
-            kind = CUT_KINDS.get((each.role, mode))
-            if kind is not None:
-                fields = {} if each.registration is None else _fields(each.registration)
-                by = {"by": "platform"} if kind is EventKind.TASK_CANCELLED else {}
-                text = self._text(mode, [str(each)])
-                self._tell(kind, **{"name": each.name, **fields, **by, "text": text})
-
-    def _text(self, mode: CutMode, named: list[str], helpers: int = 0) -> str:
-        assert self._reason is not None
-        return describe(
-            mode=mode,
-            reason=self._reason,
-            now_s=self._clock.now_s(),
-            named=named,
-            helpers=helpers,
-            window=self._window,
-        )
-
-    def _tell(self, kind: EventKind, **fields: Any) -> None:
-        self._observer.observe(
-            Event(
-                at_s=self._clock.now_s(),
-                kind=kind,
-                invocation_id=self.invocation_id,
-                fields=fields,
-            )
-        )
-
-
-def _fields(registration: Registration) -> dict[str, Any]:
-    return {
-        "task": registration.number,
-        "name": registration.name,
-        "registered_at_s": registration.registered_at_s,
-    }

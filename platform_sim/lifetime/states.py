@@ -9,7 +9,7 @@ Not here: I/O, time, tasks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from platform_sim.lifetime.errors import IllegalHappening
@@ -102,8 +102,9 @@ def advance(states: States, happening: Happening, *, rule: DisconnectRule) -> St
         IllegalHappening: No table lists it for these states.
     """
     try:
-        if happening in (_H.END, _H.GONE):
-            return replace(states, platform=_PLATFORM[states.platform, happening])
+        if happening is _H.END or happening is _H.GONE:
+            platform = _PLATFORM[states.platform, happening]
+            return States(states.client, states.function, platform)
         client = _CLIENT[states.client, happening]
         function = _FUNCTION[states.function, happening]
     except KeyError:

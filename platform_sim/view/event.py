@@ -8,9 +8,10 @@ Not here: who listens (`recorder`), and any judgement about the facts.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import Any
+
+import msgspec
 
 __all__ = ["Event", "EventKind"]
 
@@ -39,8 +40,7 @@ class EventKind(StrEnum):
     CONTEXT_END = "context_end"  # reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One fact.
 
     Attributes:
@@ -53,4 +53,4 @@ class Event:
     at_s: float
     kind: EventKind
     invocation_id: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}

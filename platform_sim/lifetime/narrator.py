@@ -1,0 +1,95 @@
+"""Tells the observer what happens to one request, in the record's words.
+
+Rules: times are emulator seconds, to the microsecond. Texts are for people: they name the work,
+when it was registered and what the window was counted from.
+
+Not here: what happens, and in which order (`invocation`, `ending`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from platform_sim.lifetime.clock import Clock
+from platform_sim.lifetime.cut import CUT_KINDS, Doomed, EndReason, Role
+from platform_sim.lifetime.profile import CutMode
+from platform_sim.lifetime.registry import Registration
+from platform_sim.lifetime.window import Window
+from platform_sim.view.event import Event, EventKind
+from platform_sim.view.recorder import Observer
+
+__all__ = ["Narrator"]
+
+
+class Narrator:
+    """One request's voice."""
+
+    __slots__ = ("_clock", "_invocation_id", "_observer")
+
+    def __init__(self, invocation_id: str, clock: Clock, observer: Observer) -> None:
+        self._invocation_id = invocation_id
+        self._clock = clock
+        self._observer = observer
+
+    def tell(self, kind: EventKind, **fields: Any) -> None:
+        """Tell one fact that has just come true."""
+        self._observer.observe(
+            Event(
+                at_s=round(self._clock.now_s(), 6),
+                kind=kind,
+                invocation_id=self._invocation_id,
+                fields=fields,
+            )
+        )
+
+    def tell_work(self, kind: EventKind, registration: Registration, **fields: Any) -> None:
+        """Tell what came of one piece of registered work."""
+        self.tell(
+            kind,
+            task=registration.number,
+            name=registration.name,
+            registered_at_s=registration.registered_at_s,
+            **fields,
+        )
+
+    def tell_cut(
+        self,
+        reason: EndReason,
+        mode: CutMode,
+        doomed: Sequence[Doomed],
+        foreign: Sequence[Registration],
+        window: Window | None,
+    ) -> None:
+        """Tell in one line all that a cut finds alive."""
+        named = [each for each in doomed if each.role is not Role.HELPER]
+        helpers = len(doomed) - len(named)
+        parts = [str(each) for each in named]
+        parts += [f"{item.name} (not of this request: let go)" for item in foreign]
+        if helpers:
+            parts.append(f"{helpers} helper tasks")
+        self.tell(
+            EventKind.CUT,
+            reason=str(reason),
+            mode=str(mode),
+            names=[each.name for each in named],
+            helpers=helpers,
+            text=self._text(reason, mode, ", ".join(parts), window),
+        )
+
+    def tell_doomed(
+        self, reason: EndReason, mode: CutMode, each: Doomed, window: Window | None
+    ) -> None:
+        """Tell the cut of one piece of work; helpers are not told one by one."""
+        kind = CUT_KINDS.get((each.role, mode))
+        if kind is None:
+            return
+        text = self._text(reason, mode, str(each), window)
+        if each.registration is None:
+            self.tell(kind, name=each.name, text=text)
+        elif kind is EventKind.TASK_CANCELLED:
+            self.tell_work(kind, each.registration, by="platform", text=text)
+        else:
+            self.tell_work(kind, each.registration, text=text)
+
+    def _text(self, reason: EndReason, mode: CutMode, what: str, window: Window | None) -> str:
+        counted = f"; {window}" if window is not None else ""
+        return f"{mode} at {round(self._clock.now_s(), 3)} ({reason}): {what}{counted}"
