@@ -9,6 +9,7 @@ What a destination says about itself decides what may be done when an outcome is
 `lookup_url` (it can be asked), or neither, and then a person must decide.
 """
 
+import base64
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -92,6 +93,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if len(named) != len(set(named)):
             raise ValueError("one status stands in two of the `..._on` lists")
 
+    def __repr__(self) -> str:
+        """Return the fields without the secret, for logs and tracebacks."""
+        shown = {name: getattr(self, name) for name in self.__struct_fields__} | {
+            "secret": None if self.secret is None else "..."
+        }
+        return f"Destination({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
     def status_overrides(self) -> Mapping[int, Outcome]:
         """Return what each overridden status means here."""
         return {status: outcome for outcome, group in self._sets().items() for status in group}
@@ -115,7 +123,10 @@ def _is_http(address: str) -> bool:
 
 
 def _check_secret(secret: str) -> None:
+    # The library decodes leniently and would sign with other bytes than the receiver checks with.
+    text = secret.removeprefix("whsec_")
     try:
+        base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         Webhook(secret)
     except Exception as error:
         raise ValueError("`secret` must be base64, with or without `whsec_` before it") from error
@@ -131,24 +142,28 @@ def destinations_from(environment: Mapping[str, str]) -> Mapping[str, Destinatio
     path = environment.get(_FILE)
     if path:
         found.update(read_destinations(Path(path)))
-    single: dict[str, dict[str, str]] = {}
+    single: dict[str, dict[str, str | list[str]]] = {}
     for name in sorted(environment):
         if name.startswith(_SINGLE):
-            destination, _, field = _split_variable(name)
-            single.setdefault(destination, {})[field] = environment[name]
+            destination, field = _split_variable(name)
+            value = environment[name]
+            many = field.endswith("_on")
+            single.setdefault(destination, {})[field] = (
+                [item.strip() for item in value.split(",")] if many else value
+            )
     for destination, fields in single.items():
         found[destination] = _destination(f"{_SINGLE}{destination.upper()}_*", fields)
     return found
 
 
-def _split_variable(name: str) -> tuple[str, str, str]:
+def _split_variable(name: str) -> tuple[str, str]:
     rest = name.removeprefix(_SINGLE).lower()
     for field in Destination.__struct_fields__:
         if rest.endswith(f"_{field}") and len(rest) > len(field) + 1:
             # `lookup_url` ends in `url` too: the longer field wins.
             if field == "url" and rest.endswith("_lookup_url"):
                 continue
-            return rest.removesuffix(f"_{field}"), "_", field
+            return rest.removesuffix(f"_{field}"), field
     raise ConfigurationError(
         name, "it names no field of a destination", f"End it in one of {_field_names()}"
     )

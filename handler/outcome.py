@@ -93,7 +93,8 @@ def retry_after_s(value: str | None, *, wall_ms: int, limit_s: float) -> float |
         return min(float(text), limit_s)
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError, IndexError, TypeError):
+        # The standard library's parser raises all of these on texts that are no dates.
         return None
     # A date in the obsolete forms carries no zone; HTTP dates are always UTC.
     at_s = (at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.fromtimestamp(

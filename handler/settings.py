@@ -87,6 +87,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"the reserve ({self.reserve_s} s) leaves no budget ({self.budget_s} s)",
                 f"Set it below {env_name('budget_s')}",
             )
+        if self.redrive_budget_s < self.min_pass_s + self.reserve_s:
+            raise ConfigurationError(
+                env_name("redrive_budget_s"),
+                f"a run of {self.redrive_budget_s} s could start no pass",
+                f"Set it to at least {env_name('min_pass_s')} ({self.min_pass_s} s) "
+                f"and {env_name('reserve_s')} ({self.reserve_s} s) together",
+            )
 
     @property
     def lease_in_force_s(self) -> float:
