@@ -4,6 +4,8 @@ A lost race is a return value and is not here. A store's failure is `storage.err
 which says whether a write may have landed; the handler lets it through unchanged.
 """
 
+from typing import ClassVar
+
 __all__ = ["ConfigurationError", "HandlerError", "LifetimeMissing", "NotDelivered", "Refused"]
 
 
@@ -26,13 +28,21 @@ class ConfigurationError(HandlerError):
 
 
 class LifetimeMissing(HandlerError):
-    """The server supplies no `outlast.lifetime`, so nothing would own work after the answer."""
+    """The server supplies no `outlast.lifetime`, so nothing would own work after the answer.
+
+    Attributes:
+        remedy: What the operator can do.
+    """
+
+    remedy: ClassVar[str] = (
+        "Run the app under `outlast up` or a platform adapter, or set OUTLAST_LIFETIME=lenient "
+        "to leave every delivery to redrive"
+    )
 
     def __init__(self) -> None:
         super().__init__(
             "the server does not supply scope['extensions']['outlast.lifetime'], so no work could "
-            "outlive an answer. Run the app under `outlast up` or a platform adapter, or set "
-            "OUTLAST_LIFETIME=lenient to leave every delivery to redrive"
+            f"outlive an answer. {self.remedy}"
         )
 
 

@@ -1,11 +1,14 @@
 """What the handler did, as events: one closed set of actions, sent to the sinks it was given.
 
 A sink is a function; the log, the counters and an experiment's recorder are all sinks. A sink
-must not raise and must not wait. Losing a race is an event, not an error.
+must not wait; one that raises is passed over, since telling must never break the work told of
+(the log's pipe may be gone while a confirmation has to be written). Losing a race is an event,
+not an error.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -22,6 +25,7 @@ class Action(StrEnum):
     MISMATCHED = "mismatched"  # same key, other body
     ACCEPT_FAILED = "accept_failed"  # the write was not confirmed; answered 503
     BACKGROUND_UNOWNED = "background_unowned"  # no lifetime: never started here, left to redrive
+    BACKGROUND_REFUSED = "background_refused"  # wait_until raised: the claim's lease will tell
     NO_ALLOWANCE = "no_allowance"  # the platform grants nothing after the answer
     TURNED_AWAY = "turned_away"  # too many passes here already; left to redrive
     PASS_STARTED = "pass_started"
@@ -34,6 +38,7 @@ class Action(StrEnum):
     WRITE_REFUSED = "write_refused"  # another claim holds it, or it is settled
     SETTLE_FAILED = "settle_failed"  # the store did not answer in time; the lease will tell
     PASS_CUT = "pass_cut"  # cancelled from outside
+    PASS_FAILED = "pass_failed"  # a defect; what was known has been settled
     REDRIVE_STARTED = "redrive_started"
     CLAIMED = "claimed"
     TAKEN_OVER = "taken_over"
@@ -56,7 +61,8 @@ class Events:
     def emit(self, action: Action, **fields: Any) -> None:
         """Tell every sink of one event."""
         for sink in self._sinks:
-            sink(action, fields)
+            with suppress(Exception):
+                sink(action, fields)
 
 
 class Counts:
@@ -77,7 +83,9 @@ class Counts:
 _WARNINGS = frozenset(
     {
         Action.ACCEPT_FAILED,
+        Action.BACKGROUND_REFUSED,
         Action.LEASE_LOST,
+        Action.PASS_FAILED,
         Action.REDRIVE_FAILED,
         Action.SETTLE_FAILED,
     }

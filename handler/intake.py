@@ -10,9 +10,11 @@ answer and not a broken connection.
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from handler.problems import Problem
 
@@ -22,6 +24,9 @@ __all__ = ["Intake", "read_intake"]
 _ENVELOPE_BYTES = 4096
 # How much of an oversized body is read and dropped for the sake of a clean answer.
 _DRAIN_BYTES = 16 * 1024 * 1024
+_REMEDY = 'Send {"destination": "<name>", "payload": <any JSON>}'
+# A float would make one of two long numbers that differ in their last digits.
+_MEANING = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,7 +60,7 @@ async def read_intake(
         Problem: The request cannot become an operation; nothing was written.
     """
     key = _read_key(request, max_key_chars)
-    body = _parse(await _read_body(request, max_payload_bytes))
+    body, meaning = _parse(await _read_body(request, max_payload_bytes))
     payload = bytes(body.payload)
     if len(payload) > max_payload_bytes:
         raise _too_large(max_payload_bytes)
@@ -71,7 +76,7 @@ async def read_intake(
     return Intake(
         destination=body.destination,
         payload=payload,
-        fingerprint=_fingerprint(body.destination, payload),
+        fingerprint=_fingerprint(body.destination, meaning),
         key=key,
     )
 
@@ -96,12 +101,22 @@ async def _read_body(request: Request, max_payload_bytes: int) -> bytes:
     limit_bytes = max_payload_bytes + _ENVELOPE_BYTES
     chunks: list[bytes] = []
     read_bytes = 0
-    async for chunk in request.stream():
-        read_bytes += len(chunk)
-        if read_bytes <= limit_bytes:
-            chunks.append(chunk)
-        elif read_bytes > limit_bytes + _DRAIN_BYTES:
-            break
+    try:
+        async for chunk in request.stream():
+            read_bytes += len(chunk)
+            if read_bytes <= limit_bytes:
+                chunks.append(chunk)
+            elif read_bytes > limit_bytes + _DRAIN_BYTES:
+                break
+    except ClientDisconnect as error:
+        # Nobody reads this answer; it keeps a client's leaving from looking like our defect.
+        raise Problem(
+            400,
+            "incomplete-body",
+            "the client left before the body's end",
+            field="body",
+            remedy=_REMEDY,
+        ) from error
     if read_bytes > limit_bytes:
         raise _too_large(max_payload_bytes)
     return b"".join(chunks)
@@ -117,25 +132,25 @@ def _too_large(max_payload_bytes: int) -> Problem:
     )
 
 
-def _parse(raw: bytes) -> _Body:
-    remedy = 'Send {"destination": "<name>", "payload": <any JSON>}'
+def _parse(raw: bytes) -> tuple[_Body, Any]:
+    """Return the envelope and what its payload means, numbers with every digit they came with."""
     try:
         body = msgspec.json.decode(raw, type=_Body)
         # The envelope's decoder skips over the payload; this looks inside.
-        msgspec.json.decode(body.payload)
+        meaning = _MEANING.decode(body.payload)
         bytes(body.payload).decode("utf-8")
     except msgspec.ValidationError as error:
         text = str(error)
         field = next((name for name in ("destination", "payload") if f"`{name}`" in text), None)
         if field is None:
             field = "destination" if "$.destination" in text else "body"
-        raise Problem(400, "bad-request", text, field=field, remedy=remedy) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, "bad-request", text, field=field, remedy=_REMEDY) from error
+    except (msgspec.DecodeError, ArithmeticError, UnicodeDecodeError, RecursionError) as error:
         detail = f"the body is not JSON: {error}"
-        raise Problem(400, "malformed-json", detail, field="body", remedy=remedy) from error
-    return body
+        raise Problem(400, "malformed-json", detail, field="body", remedy=_REMEDY) from error
+    return body, meaning
 
 
-def _fingerprint(destination: str, payload: bytes) -> str:
-    meaning = msgspec.json.encode([destination, msgspec.json.decode(payload)], order="sorted")
-    return hashlib.sha256(meaning).hexdigest()
+def _fingerprint(destination: str, meaning: Any) -> str:
+    canonical = msgspec.json.Encoder(decimal_format="number", order="sorted")
+    return hashlib.sha256(canonical.encode([destination, meaning])).hexdigest()

@@ -7,10 +7,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from handler.errors import LifetimeMissing
+
 __all__ = ["Problem", "answer_http_error", "answer_problem", "answer_unexpected"]
 
 _MEDIA_TYPE = "application/problem+json"
 _TYPE = "urn:outlast:problem:"
+_PATHS = "Use POST /operations, GET /operations/{id} or GET /healthz"
 
 
 class Problem(Exception):
@@ -54,14 +57,24 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer what the router refuses: no such path, no such method."""
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("Allow")
-    remedy = f"Use {allowed}" if allowed else None
+    field, remedy = None, None
+    if allowed:
+        field, remedy = "method", f"Use {allowed}"
+    elif error.status_code == HTTPStatus.NOT_FOUND:
+        field, remedy = "path", _PATHS
     detail = f"{request.method} {request.url.path}: {error.detail}"
     kind = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return _response(Problem(error.status_code, kind, detail, remedy=remedy, headers=error.headers))
+    return _response(
+        Problem(error.status_code, kind, detail, field=field, remedy=remedy, headers=error.headers)
+    )
 
 
-async def answer_unexpected(_request: Request, _error: Exception) -> Response:
-    """Answer a defect of ours; the server logs the error itself."""
+async def answer_unexpected(_request: Request, error: Exception) -> Response:
+    """Answer a defect, ours or of the deployment; the server logs the error itself."""
+    if isinstance(error, LifetimeMissing):
+        return _response(
+            Problem(500, "lifetime-missing", str(error), remedy=LifetimeMissing.remedy)
+        )
     return _response(
         Problem(
             500,
