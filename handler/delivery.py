@@ -57,15 +57,21 @@ class Delivery:
     uniform: Callable[[], float]
     events: Events
 
-    async def run_pass(self, held: Marker, deadline: Deadline) -> Settled:
+    async def run_pass(
+        self, held: Marker, deadline: Deadline, *, after: anyio.Event | None = None
+    ) -> Settled:
         """Try to finish the operation whose claim is `held`, and settle it.
 
         Args:
             held: The marker as this pass's own claim left it.
             deadline: The pass's one deadline.
+            after: What the first attempt waits for; a cut before it gives the claim back.
 
         Returns:
             How the claim was settled.
+
+        Raises:
+            Exception: A defect; what is known has been settled.
         """
         log = PassLog(attempts_before=held.attempts, unknown=held.unknown)
         settler = Settler(
@@ -73,11 +79,19 @@ class Delivery:
         )
         self._tell(Action.PASS_STARTED, held, passes=held.passes, unknown=held.unknown)
         try:
+            if after is not None:
+                await after.wait()
             log.verdict = await self._work(held, deadline, log)
             return await settler.settle(held, log.verdict, log, deadline)
         except anyio.get_cancelled_exc_class():
+            # A native cancel reaches into the shield of a settle under way: the write is made
+            # again, and knows its own first try if that one landed.
             self._tell(Action.PASS_CUT, held, attempts=log.made())
             await settler.settle(held, log.when_cut(), log, deadline)
+            raise
+        except Exception as error:
+            self._tell(Action.PASS_FAILED, held, reason=f"{type(error).__name__}: {error}")
+            await settler.settle(held, log.when_cut("the pass failed"), log, deadline)
             raise
 
     async def _work(self, held: Marker, deadline: Deadline, log: PassLog) -> Verdict:

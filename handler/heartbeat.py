@@ -76,7 +76,13 @@ async def holding(
                 claim_id=held.claim_id,
             )
 
-    async with anyio.create_task_group() as beats:
-        beats.start_soon(beat)
-        yield hold
-        beats.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as beats:
+            beats.start_soon(beat)
+            yield hold
+            beats.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # Only the body raises here, and what it raised is not the caller's to unwrap.
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
+        raise

@@ -85,7 +85,10 @@ async def look_up(
     url = destination.lookup_url.replace("{id}", quote(operation_id, safe=""))
     request = Request(method="GET", url=url, headers={"accept": "application/json"})
     finding, status = Finding.SILENT, None
-    with anyio.move_on_after(max(min(deadline.for_work_s(), limit_s), 0)):
+    cap_s = min(deadline.for_work_s(), limit_s)
+    if cap_s <= 0:
+        return finding
+    with anyio.move_on_after(cap_s):
         result = await sender.send(request, Trace())
         if isinstance(result, Reply):
             status = result.status

@@ -68,6 +68,7 @@ class HttpSender:
                 connector=aiohttp.TCPConnector(limit=max_connections),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None, sock_read=None),
                 trace_configs=[tracing],
+                middlewares=[_once],
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
             )
@@ -76,23 +77,42 @@ class HttpSender:
     async def send(self, request: Request, trace: Trace) -> Result:
         """Send once and return what came of it."""
         try:
-            async with self._session.request(
+            response = await self._session.request(
                 request.method,
                 request.url,
                 data=request.body,
                 headers=request.headers,
                 allow_redirects=False,
                 trace_request_ctx=trace,
-            ) as response:
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return Reply(status=response.status, headers=headers)
-        except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as error:
-            reason = f"{type(error).__name__}: {error}"
+            )
+        except Exception as error:  # noqa: BLE001  the trace tells what it means, not its name
+            cause = error.__cause__ if isinstance(error, _Broken) else error
+            reason = f"{type(cause).__name__}: {cause}"
             return NoAnswer(reason=reason) if trace.byte_left else NotSent(reason=reason)
+        # No await stands between an answer and its return: a cut here cannot lose it. A body
+        # that has not come yet is not waited for; its connection is closed.
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        reply = Reply(status=response.status, headers=headers)
+        response.release()
+        return reply
 
     async def aclose(self) -> None:
         """Close every connection."""
         await self._session.close()
+
+
+class _Broken(aiohttp.ClientError):
+    """A connection error that aiohttp does not take for a reason to send again."""
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    # aiohttp repeats a GET by itself after either error; a lookup is one wire request too.
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _Broken from error
 
 
 async def _byte_leaves(

@@ -2,7 +2,9 @@
 
 Rules: a confirmation needs only the operation's identity and is insisted on until the deadline,
 because it is the one thing that cannot be had again cheaply. Everything else needs one's own
-claim and never touches `delivered`; being refused is normal and returned. When the store does not
+claim and never touches `delivered`; being refused is normal and returned. A confirmation that comes
+when the deadline is over (a process that was frozen with an attempt on the wire and thaws) is worth
+one more reserve: a pass never judges its own result by the clock. When the store does not
 answer in time the marker stays claimed, which says "may have been sent", and its lease brings it
 to redrive.
 """
@@ -62,6 +64,8 @@ class Settler:
         )
         settled = Settled.UNWRITTEN
         problem = "no time was left for the write"
+        if verdict.kind is VerdictKind.CONFIRM and deadline.remaining_s() <= 0:
+            deadline = Deadline.after(deadline.reserve_s, clock=deadline.clock)
         with anyio.move_on_after(max(deadline.remaining_s(), 0), shield=True):
             try:
                 settled = await self._write(held, verdict, log, deadline, due_at_ms)
@@ -83,7 +87,7 @@ class Settler:
     async def _write(
         self, held: Marker, verdict: Verdict, log: PassLog, deadline: Deadline, due_at_ms: int
     ) -> Settled:
-        settlement = log.settlement()
+        settlement = log.settlement(now_ms=deadline.clock.wall_ms())
         store = self.store
         calls: dict[VerdictKind, Callable[[float], Awaitable[WriteReply | ConfirmReply]]]
         calls = {

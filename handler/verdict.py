@@ -84,21 +84,23 @@ class PassLog:
         """Note that the receiver said it has never seen the key."""
         self.unknown = False
 
-    def when_cut(self) -> Verdict:
-        """Return the verdict of a pass that is cut here, from outside."""
+    def when_cut(self, reason: str = "the pass was cut") -> Verdict:
+        """Return the verdict of a pass that ends here against its will."""
         if self.in_flight is not None and self.in_flight.byte_left:
             self.unknown = True
-        return self.verdict or Verdict(kind=VerdictKind.RELEASE, reason="the pass was cut")
+        return self.verdict or Verdict(kind=VerdictKind.RELEASE, reason=reason)
 
     def made(self) -> int:
         """Return how many attempts this pass began."""
         return len(self.attempts) + (self.in_flight is not None)
 
-    def settlement(self) -> Settlement:
-        """Return what the row should say of this pass."""
+    def settlement(self, *, now_ms: int) -> Settlement:
+        """Return what the row should say of this pass; an attempt under way ends now."""
         if self.in_flight is not None:
             outcome = Outcome.UNCERTAIN if self.in_flight.byte_left else Outcome.UNDELIVERED
-            return Settlement(attempts=self.made(), last_outcome=outcome.value)
+            return Settlement(
+                attempts=self.made(), last_outcome=outcome.value, last_attempt_at_ms=now_ms
+            )
         if not self.attempts:
             return Settlement()
         last = self.attempts[-1]
