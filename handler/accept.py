@@ -10,7 +10,6 @@ The pass's deadline is made here, once, before the answer leaves: a process that
 answer and thaws later finds it passed.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from handler.budget import Clock, Deadline, budget_in_force_s
@@ -19,6 +18,7 @@ from handler.ids import Ids, operation_id_for_key
 from handler.intake import Intake
 from handler.lifetime import Lifetime
 from handler.persist import insist
+from handler.places import Places
 from handler.problems import Problem
 from handler.settings import Settings
 from storage.errors import StoreError, StoreMisconfigured
@@ -53,15 +53,14 @@ class Acceptor:
     clock: Clock
     ids: Ids
     events: Events
-    passes_under_way: Callable[[], int]
+    places: Places
 
     async def accept(self, intake: Intake, *, caller: str, lifetime: Lifetime | None) -> Acceptance:
         """Write the marker and return the acknowledged operation.
 
         Raises:
             Problem: 503 when the write was not confirmed in time, 422 when the key stands for
-            another
-                request.
+                another request.
         """
         operation_id = (
             self.ids.new_operation_id()
@@ -75,13 +74,21 @@ class Acceptor:
             payload=intake.payload,
             fingerprint=intake.fingerprint,
         )
-        deadline = self._pass_deadline(operation_id, lifetime)
-        claim = (
-            Claim(claim_id=self.ids.new_claim_id(), lease_s=self.settings.lease_in_force_s)
-            if deadline is not None
-            else None
-        )
-        result = await self._write(draft, claim)
+        claim = Claim(claim_id=self.ids.new_claim_id(), lease_s=self.settings.lease_in_force_s)
+        deadline = self._pass_deadline(draft, claim, lifetime)
+        ours = False
+        try:
+            result = await self._write(draft, None if deadline is None else claim)
+            accepted = self._read(result, draft)
+            # Our own write may have come home late, after another claim took over.
+            ours = isinstance(result, Accepted) and accepted.claim_id == claim.claim_id
+        finally:
+            if not ours:
+                self.places.give_back(claim.claim_id)
+        return Acceptance(marker=accepted, deadline=deadline if ours else None)
+
+    def _read(self, result: AcceptReply, draft: Draft) -> Marker:
+        operation_id = draft.operation_id
         if isinstance(result, Mismatched):
             self.events.emit(Action.MISMATCHED, operation_id=operation_id)
             raise Problem(
@@ -91,15 +98,9 @@ class Acceptor:
                 field="Idempotency-Key",
                 remedy="Send a new key for a new operation, or the first body with this key",
             )
-        if not isinstance(result, Accepted):
-            self.events.emit(Action.REPLAYED, operation_id=operation_id)
-            return Acceptance(marker=result.marker, deadline=None)
-        self.events.emit(
-            Action.ACCEPTED, operation_id=operation_id, state=result.marker.state.value
-        )
-        # Our own write may have come home late, after another claim took over.
-        ours = claim is not None and result.marker.claim_id == claim.claim_id
-        return Acceptance(marker=result.marker, deadline=deadline if ours else None)
+        action = Action.ACCEPTED if isinstance(result, Accepted) else Action.REPLAYED
+        self.events.emit(action, operation_id=operation_id, state=result.marker.state.value)
+        return result.marker
 
     async def _write(self, draft: Draft, claim: Claim | None) -> AcceptReply:
         deadline = Deadline.after(self.settings.accept_budget_s, clock=self.clock)
@@ -123,12 +124,13 @@ class Acceptor:
                 headers=retry_after,
             ) from error
 
-    def _pass_deadline(self, operation_id: str, lifetime: Lifetime | None) -> Deadline | None:
+    def _pass_deadline(
+        self, draft: Draft, claim: Claim, lifetime: Lifetime | None
+    ) -> Deadline | None:
+        """Return the deadline of the pass that will follow here, or None when none will."""
+        operation_id = draft.operation_id
         if lifetime is None:
             self.events.emit(Action.BACKGROUND_UNOWNED, operation_id=operation_id)
-            return None
-        if self.passes_under_way() >= self.settings.max_inline_passes:
-            self.events.emit(Action.TURNED_AWAY, operation_id=operation_id)
             return None
         deadline = Deadline.after(
             budget_in_force_s(self.settings.budget_s),
@@ -138,5 +140,8 @@ class Acceptor:
         )
         if deadline.for_work_s() <= 0:
             self.events.emit(Action.NO_ALLOWANCE, operation_id=operation_id)
+            return None
+        if not self.places.take(claim.claim_id, deadline):
+            self.events.emit(Action.TURNED_AWAY, operation_id=operation_id)
             return None
         return deadline

@@ -1,16 +1,13 @@
 """The app: the handler's HTTP interface, as a plain ASGI app made by `create_app`.
 
 `POST /operations`, `GET /operations/{id}`, `GET /healthz`. Errors are problem+json (`problems`).
-An accepted operation's inline pass is given to the platform before the answer leaves and begins
-when the answer has left or the client has: never later than the platform's own clock, and never
-lost because a client hung up.
+The pass that follows an answer is in `inline`.
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 
 import anyio
 from starlette.applications import Starlette
@@ -19,15 +16,16 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from handler.accept import Acceptance, Acceptor
-from handler.budget import Clock, Deadline, SystemClock
+from handler.budget import Clock, SystemClock
 from handler.destinations import Deliver, Destination
-from handler.events import Sink
+from handler.events import Action, Sink
 from handler.ids import Ids
+from handler.inline import InlineAnswer, InlinePass
 from handler.intake import read_intake
 from handler.lifetime import Lifetime, LifetimeGuard
+from handler.places import Places
 from handler.problems import Problem, answer_http_error, answer_problem, answer_unexpected
 from handler.sender import Sender
 from handler.service import Parts, Service
@@ -38,6 +36,8 @@ from storage.states import State
 from storage.transport.base import Transport
 
 __all__ = ["create_app", "from_environment"]
+
+_ID_CHARS = 36
 
 Identify = Callable[[Request], str]
 
@@ -124,7 +124,7 @@ class _Endpoints:
         self._parts = parts
         self._identify = identify
         self._service: Service | None = None
-        self._passes_under_way = 0
+        self._places = Places(parts.settings.max_inline_passes)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -154,44 +154,55 @@ class _Endpoints:
             clock=service.clock,
             ids=service.ids,
             events=service.events,
-            passes_under_way=lambda: self._passes_under_way,
+            places=self._places,
         )
         lifetime = Lifetime.of(request.scope)
         acceptance = await acceptor.accept(
             intake, caller=self._identify(request), lifetime=lifetime
         )
         marker = acceptance.marker
-        answer = _Answer(
+        answer = InlineAnswer(
             {"id": marker.operation_id, "state": marker.state.value},
             status_code=202,
             headers={"Location": f"/operations/{marker.operation_id}"},
         )
-        if lifetime is not None and acceptance.deadline is not None:
-            work = partial(self._inline_pass, service, acceptance, acceptance.deadline)
-            answer.then(lifetime, work)
+        answer.follow_up = self._follow_up(service, acceptance, lifetime)
         return answer
 
-    async def _inline_pass(
-        self,
-        service: Service,
-        acceptance: Acceptance,
-        deadline: Deadline,
-        answered: anyio.Event,
-    ) -> None:
-        self._passes_under_way += 1
-        try:
-            await answered.wait()
-            await service.delivery.run_pass(acceptance.marker, deadline)
-        finally:
-            self._passes_under_way -= 1
+    def _follow_up(
+        self, service: Service, acceptance: Acceptance, lifetime: Lifetime | None
+    ) -> InlinePass | None:
+        marker, deadline = acceptance.marker, acceptance.deadline
+        if lifetime is None or deadline is None or marker.claim_id is None:
+            return None
+        claim_id = marker.claim_id
+
+        async def run(answered: anyio.Event) -> None:
+            try:
+                await service.delivery.run_pass(marker, deadline, after=answered)
+            finally:
+                self._places.give_back(claim_id)
+
+        def refused(error: Exception) -> None:
+            self._places.give_back(claim_id)
+            service.events.emit(
+                Action.BACKGROUND_REFUSED,
+                operation_id=marker.operation_id,
+                reason=f"{type(error).__name__}: {error}",
+            )
+
+        return InlinePass(run=run, wait_until=lifetime.wait_until, refused=refused)
 
     async def show(self, request: Request) -> Response:
         service = self._opened()
         operation_id = request.path_params["operation_id"]
+        marker = None
         try:
-            marker = await service.store.read(
-                operation_id, within_s=service.settings.accept_budget_s
-            )
+            # What is longer than any id of ours would be refused by the store as a bad key.
+            if len(operation_id) <= _ID_CHARS:
+                marker = await service.store.read(
+                    operation_id, within_s=service.settings.accept_budget_s
+                )
         except StoreError as error:
             raise Problem(
                 503,
@@ -206,6 +217,7 @@ class _Endpoints:
                 "no-such-operation",
                 f"no operation has the id {operation_id[:100]!r}, or its retention is over",
                 field="id",
+                remedy="Use the id of the answer that accepted it",
             )
         return JSONResponse(_shown(marker))
 
@@ -214,31 +226,10 @@ class _Endpoints:
         return JSONResponse(
             {
                 "status": "ok",
-                "passes_under_way": self._passes_under_way,
+                "passes_under_way": self._places.taken(),
                 "counts": service.counts.as_dict(),
             }
         )
-
-
-class _Answer(JSONResponse):
-    """An answer that hands work to the platform before it leaves and starts it when it has left."""
-
-    _work: tuple[Lifetime, Callable[[anyio.Event], Awaitable[None]]] | None = None
-
-    def then(self, lifetime: Lifetime, work: Callable[[anyio.Event], Awaitable[None]]) -> None:
-        """Give the work to be started after this answer."""
-        self._work = lifetime, work
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer; the work starts also when the client is gone before its end."""
-        answered = anyio.Event()
-        if self._work is not None:
-            lifetime, work = self._work
-            lifetime.wait_until(work(answered))
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            answered.set()
 
 
 def _shown(marker: Marker) -> dict[str, object]:

@@ -4,12 +4,15 @@ Clients are opened on first use, inside the event loop that will use them, or pa
 the handler opens nothing. One sender and one store client serve the life of the process.
 """
 
+import logging
 import os
 import random
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, cast
 
+import anyio
 import structlog
 
 from handler.budget import Clock, SystemClock
@@ -24,6 +27,8 @@ from storage.transport.base import Transport
 from storage.transport.boto import BotoTransport, make_client
 
 __all__ = ["Parts", "Service"]
+
+_CLOSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ class Parts:
         return cls(
             settings=settings_from(given),
             destinations=destinations_from(given),
-            sinks=(log_sink(structlog.get_logger()),),
+            sinks=(log_sink(_logger()),),
         )
 
 
@@ -104,6 +109,25 @@ class Service:
         return HttpSender.open(max_connections=self.settings.max_connections)
 
     async def aclose(self) -> None:
-        """Close every connection; what threads still do may land."""
-        await self._sender.aclose()
-        await self._transport.aclose()
+        """Close every connection, also while being cancelled; what threads still do may land."""
+        with anyio.move_on_after(_CLOSE_S, shield=True):
+            try:
+                await self._sender.aclose()
+            finally:
+                await self._transport.aclose()
+
+
+def _logger() -> structlog.typing.FilteringBoundLogger:
+    """Return the program's own logger, or one that writes JSON lines to standard error."""
+    if structlog.is_configured():
+        return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
+    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
+    return logger
