@@ -31,7 +31,7 @@ from platform_sim.host.lifeline import watch_lifeline
 from platform_sim.host.ready import announce
 from platform_sim.host.signals import stop_requests
 
-__all__ = ["Cron", "Ending", "Run", "Schedule", "main"]
+__all__ = ["Cron", "Ending", "Run", "Schedule", "main", "serve"]
 
 _STUCK_EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
 
@@ -159,7 +159,8 @@ def _reporter(call: str, record: Path | None) -> Callable[[Run], None]:
     return report
 
 
-async def _serve(cron: Cron) -> None:
+async def serve(cron: Cron) -> None:
+    """Run on schedule until a stop signal comes; a stuck run ends the process."""
     with stop_requests() as stop:
         running = asyncio.ensure_future(cron.keep_running())
         stopping = asyncio.ensure_future(stop.wait())
@@ -194,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     watch_lifeline()
     schedule = Schedule(every_s=options.every_s, limit_s=options.limit_s)
     report = _reporter(options.call, options.record)
-    asyncio.run(_serve(Cron(load(options.call), schedule, report)))
+    asyncio.run(serve(Cron(load(options.call), schedule, report)))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ HOST = "127.0.0.1"
 _LOOPBACK = frozenset({HOST, "localhost", "::1"})
 _CHECK_ROUNDS = 10
 
+_SHUTDOWN_GRACE_S = 2.0  # shorter than the supervisor's patience, so that a stop ends in a cut
 _STORE_LOSS = (
     "What it held is gone, so it is not started again; requests get 503 until you stop and start"
 )
@@ -111,6 +112,7 @@ class Topology:
 
     def _web(self) -> ChildSpec:
         options = ["--app", self.programs.app, "--port", str(self.web_port), "--cut", self.cut]
+        options += ["--shutdown-grace-s", f"{_SHUTDOWN_GRACE_S:g}"]
         if self.ceiling_s is not None:
             options += ["--ceiling-s", f"{self.ceiling_s:g}"]
         if self.profile is not None:

@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
 
-__all__ = ["alive", "children", "module_process", "poll", "ready", "request", "send"]
+__all__ = ["alive", "children", "module_process", "poll", "ready", "request", "send", "until"]
 
 T = TypeVar("T")
 _EVERY_S = 0.02
@@ -29,6 +29,17 @@ def poll(condition: Callable[[], T], *, within_s: float = 15.0, what: str = "it"
             raise AssertionError(f"{what} did not happen within {within_s:g} s")
         time.sleep(_EVERY_S)
     return value
+
+
+async def until(condition: Callable[[], T], *, within_s: float = 15.0, what: str = "it") -> T:
+    """Do as `poll` does, and let the event loop run meanwhile."""
+    end = time.monotonic() + within_s
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {within_s:g} s")
+        await asyncio.sleep(_EVERY_S)
 
 
 def alive(pid: int) -> bool:
@@ -55,11 +66,15 @@ def module_process(
     module: str,
     *arguments: str,
     environment: dict[str, str] | None = None,
+    prefix: Sequence[str] = (),
     **more: Any,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run `python -m module`, with stdout and stderr as pipes, and kill it at the end."""
+    """Run `python -m module`, with stdout and stderr as pipes, and kill it at the end.
+
+    `prefix` is a command that the whole line is given to, such as a shell that changes signals.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [*prefix, sys.executable, "-m", module, *arguments],
         cwd=_ROOT,
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,

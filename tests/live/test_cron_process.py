@@ -1,0 +1,122 @@
+"""The schedule as a process: ready line, one line a run, and an end on a signal."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_sim.host import cron
+from tests.support.processes import module_process, poll, ready
+
+pytestmark = pytest.mark.live
+
+HERE = "tests.live.test_cron_process"
+
+
+class Report:
+    """What a scheduled function may return."""
+
+    def as_dict(self) -> dict[str, int]:
+        """Return it as JSON-able data."""
+        return {"delivered": 3}
+
+
+async def brief() -> Report:
+    """Be done at once."""
+    await asyncio.sleep(0)
+    return Report()
+
+
+async def stopping() -> Report:
+    """Be stopped while running, and clean up."""
+    signal.raise_signal(signal.SIGTERM)
+    try:
+        await asyncio.sleep(600)
+    finally:
+        await asyncio.sleep(0.01)
+    return Report()
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """Return the runs that were reported."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_each_run_is_one_line_of_stderr_and_of_the_record(tmp_path: Path) -> None:
+    """The summary is the callee's own; TERM ends the process with 0."""
+    record = tmp_path / "runs.jsonl"
+    options = ("--call", f"{HERE}:brief", "--every-s", "0.05", "--limit-s", "5")
+    with module_process("platform_sim.host.cron", *options, "--record", str(record)) as process:
+        said = ready(process)
+        poll(lambda: record.exists() and record.read_text().count("\n") > 2)
+        process.terminate()
+        _, errors = process.communicate(timeout=10)
+
+    runs = lines(errors)
+    assert said == {"ready": "redrive", "pid": process.pid}
+    assert process.returncode == 0
+    assert [run["run"] for run in runs] == list(range(1, len(runs) + 1))
+    assert runs[0]["summary"] == {"delivered": 3}
+    assert [{**run, "at_ms": 0} for run in runs] == [
+        {**run, "at_ms": 0} for run in lines(record.read_text())
+    ]
+
+
+def test_a_stop_signal_cancels_the_run_in_flight_and_lets_it_clean_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a run holds can be given back; nothing is raised."""
+    cron.main(["--call", f"{HERE}:stopping", "--every-s", "60", "--limit-s", "60"])
+
+    output = capsys.readouterr()
+    assert json.loads(output.out)["ready"] == "redrive"
+    assert [(run["run"], run["ending"]) for run in lines(output.err)] == [(1, "stopped")]
+
+
+def test_a_run_that_will_not_end_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exit code says so; whoever started it starts it again."""
+    codes: list[int] = []
+
+    class Left(BaseException):
+        """Stands in for the end of the process."""
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        raise Left
+
+    monkeypatch.setattr(os, "_exit", leave)
+    schedule = cron.Schedule(every_s=60, limit_s=0.01, grace_s=0.01)
+    over = asyncio.Event()
+
+    async def call() -> None:
+        while not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async def main() -> None:
+        try:
+            await cron.serve(cron.Cron(call, schedule, lambda _: None))
+        finally:
+            over.set()
+
+    with pytest.raises(Left):
+        asyncio.run(main())
+
+    assert codes == [70]
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "inf", "nan", "soon"])
+def test_seconds_that_cannot_work_are_refused(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The option is named."""
+    with pytest.raises(SystemExit):
+        cron.main(["--call", f"{HERE}:brief", "--every-s", given, "--limit-s", "1"])
+
+    assert "--every-s" in capsys.readouterr().err
