@@ -24,10 +24,11 @@ from platform_sim.host.signals import Stopped
 from platform_sim.host.topology import Topology
 from platform_sim.lab.demo import run_demo
 from platform_sim.lab.demo_report import DemoReport
+from platform_sim.lab.evidence import read_record
 from platform_sim.lab.screen import progress, show
 from platform_sim.wiring import DEMO_OPTIONS, HANDLER, local_topology
 
-__all__ = ["main"]
+__all__ = ["app", "main", "print_line"]
 
 _CANNOT_START: Final = 2
 _INTERRUPTED: Final = 130
@@ -129,7 +130,7 @@ def up(
         def announce() -> None:
             typer.echo(_addresses(topology, options))
 
-        stopped_by = asyncio.run(run_until_stopped(topology, _tell, announce))
+        stopped_by = asyncio.run(run_until_stopped(topology, print_line, announce))
     typer.echo(f"{stopped_by}: everything is stopped")
 
 
@@ -151,7 +152,7 @@ def demo(
         topology = local_topology(DEMO_OPTIONS, _not_ours(os.environ), Path(folder), record=record)
         with progress() as tell:
             outcome = asyncio.run(run_demo(topology, chosen, tell))
-        events = [json.loads(line) for line in record.read_text("utf-8").splitlines()]
+        events = read_record(record)
     budget_s = DEMO_OPTIONS.budget_in_force_s
     report = DemoReport(outcome=outcome, budget_s=budget_s, events=events)
     if as_json:
@@ -200,7 +201,7 @@ def _curl(topology: Topology, options: LocalOptions) -> str:
     return f"curl -i {topology.web_url}/operations -H 'Content-Type: application/json' -d '{body}'"
 
 
-def _tell(role: str, line: str) -> None:
+def print_line(role: str, line: str) -> None:
     """Print one line of what happens; when nobody reads any more, stop."""
     try:
         print(f"{role:<{_ROLE_WIDTH}}| {line}", flush=True)

@@ -1,11 +1,13 @@
-"""Evidence: the witnesses of an experiment asked over their own sockets.
+"""Evidence: the witnesses of an experiment, each asked in its own way.
 
-The receiver's ledger comes over HTTP, the store's rows by a plain boto3 scan. None of the product's
-code is used, so none of its mistakes is shared.
+The receiver's ledger comes over HTTP, the store's rows by a plain boto3 scan, what the platform did
+from the web process's record. None of the product's code is used, so none of its mistakes is shared.
 """
 
 import asyncio
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -17,7 +19,7 @@ from platform_sim.lab.verdict import Row
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["Ledger", "StoreRows"]
+__all__ = ["Ledger", "StoreRows", "read_record"]
 
 _CALL_S = 5.0
 
@@ -81,6 +83,20 @@ class StoreRows:
             for page in pages
             for item in page["Items"]
         }
+
+
+def read_record(path: Path) -> list[dict[str, Any]]:
+    """Return the events that a web process recorded, in order.
+
+    A process that is killed may leave a line half written; what it would have said is unknown.
+    """
+    events = []
+    for line in path.read_text("utf-8", errors="replace").splitlines():
+        try:
+            events.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return events
 
 
 def _number(item: Mapping[str, Any], name: str) -> int:
