@@ -79,17 +79,17 @@ class Doomed:
 
 def find_doomed(gate: Gate, registry: Registry, app: Stepper | None) -> list[Doomed]:
     """List what is alive, by role, each role oldest first."""
-    registered = {item.stepper: item for item in registry if item.stepper is not None}
+    registered = {stepper: item for item in registry for stepper in item.steppers}
     found = []
     for stepper in gate.live:
         registration = registered.get(stepper)
         if registration is not None:
-            role, name = Role.REGISTERED, registration.name
+            role = Role.REGISTERED
         elif stepper is app:
-            role, name = Role.APP, "the app call"
+            role = Role.APP
         else:
             role = Role.HELPER if _is_helped(stepper, registered) else Role.FLOATING
-            name = name_of(stepper.task)
+        name = "the app call" if role is Role.APP else name_of(stepper.task)
         found.append(Doomed(role=role, name=name, stepper=stepper, registration=registration))
     return sorted(found, key=lambda doomed: _ORDER.index(doomed.role))
 

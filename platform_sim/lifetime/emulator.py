@@ -36,6 +36,7 @@ class Emulator:
         profile: The platform's limits.
         observer: Is told what happens.
         ids: Names for the requests, in order; by default 1, 2, 3.
+        on_start: Is given each request before its first step: an experiment sets its gate's hook.
         wall_ms: Gives epoch milliseconds, asked once at the start, for the record; may be None.
     """
 
@@ -46,12 +47,14 @@ class Emulator:
         profile: Profile,
         observer: Observer | None = None,
         ids: Iterator[str] | None = None,
+        on_start: Callable[[Invocation], None] | None = None,
         wall_ms: Callable[[], int] | None = None,
     ) -> None:
         self._app = app
         self._profile = profile
         self._observer = observer or Silent()
         self._ids = ids or map(str, itertools.count(1))
+        self._on_start = on_start
         self._wall_ms = wall_ms
         self._clock: Clock | None = None
         self._alive: dict[Invocation, None] = {}
@@ -88,6 +91,8 @@ class Emulator:
         inside.run(CURRENT_INVOCATION.set, invocation)
         name = f"{scope.get('method', '')} {scope.get('path', '')}".strip()
         extended = extend(scope, platform=self._profile.name)
+        if self._on_start is not None:
+            self._on_start(invocation)
         invocation.start(self._run(extended, exchange), name=name, inside=inside)
         exchange.read(clock.loop)
         try:

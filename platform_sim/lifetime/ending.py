@@ -70,7 +70,7 @@ class Ending:
         )
 
     def _let_go(self, doomed: Sequence[Doomed]) -> None:
-        foreign = [item for item in self._registry if item.stepper is None]
+        foreign = [item for item in self._registry if not item.steppers]
         if doomed or foreign:
             self._narrator.tell_cut(self.reason, self._mode, doomed, foreign, self._window)
         for item in foreign:

@@ -44,8 +44,10 @@ from platform_sim.view.recorder import Observer
 
 __all__ = ["SETTLE_TURNS", "Invocation", "Surroundings"]
 
-SETTLE_TURNS = 32
-"""Turns of the event loop in which code that waits for nothing may finish (rule 4)."""
+SETTLE_TURNS = 64
+"""Turns of the event loop in which code that waits for nothing may finish (rule 4).
+
+A streaming response needs 4 for itself and for each BaseHTTPMiddleware round it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Work the app gave to `wait_until`: what holds a request's context after its response.
 
 Rules: one registration per future, however often it is given; a registration ends once. Work born
-in this request is ours to cut. A plain future, or a task of somebody else, only holds the context:
-when the context ends it is let go and goes on without us.
+in this request is ours to cut; what `asyncio.gather` gathers is as good as given itself. Any other
+plain future, or a task of somebody else, only holds the context: when the context ends it is let go
+and goes on without us.
 
 Not here: when registration is allowed and when work is cut (`invocation`).
 """
@@ -30,14 +31,14 @@ class Registration:
         name: What the app calls it, for people.
         registered_at_s: Emulator seconds.
         future: The work.
-        stepper: What steps it; None if it is not of this request.
+        steppers: What steps it; none if it is not of this request.
     """
 
     number: int
     name: str
     registered_at_s: float
     future: "asyncio.Future[Any]"
-    stepper: Stepper | None
+    steppers: tuple[Stepper, ...]
 
 
 class Registry:
@@ -71,20 +72,28 @@ class Registry:
             name=name,
             registered_at_s=now_s,
             future=future,
-            stepper=self._stepper_of(future),
+            steppers=tuple(self._steppers_of(future)),
         )
         self._pending[future] = registration
         return registration
 
-    def _stepper_of(self, future: "asyncio.Future[Any]") -> Stepper | None:
-        coroutine = future.get_coro() if isinstance(future, asyncio.Task) else None
-        if isinstance(coroutine, Stepper) and coroutine.gate is self._gate:
-            return coroutine
-        return None
+    def _steppers_of(self, future: "asyncio.Future[Any]") -> Iterator[Stepper]:
+        if isinstance(future, asyncio.Task):
+            coroutine = future.get_coro()
+            if isinstance(coroutine, Stepper) and coroutine.gate is self._gate:
+                yield coroutine
+        for child in _gathered(future):
+            yield from self._steppers_of(child)
 
     def settle(self, future: "asyncio.Future[Any]") -> Registration | None:
         """Take out work that has ended; None if it was let go before."""
         return self._pending.pop(future, None)
+
+
+def _gathered(future: object) -> "list[asyncio.Future[Any]]":
+    # asyncio.gather returns a future of a private kind; nothing public says what it gathers.
+    children: list[asyncio.Future[Any]] = getattr(future, "_children", [])
+    return children
 
 
 def name_of(work: object) -> str:
@@ -94,5 +103,7 @@ def name_of(work: object) -> str:
         if not _DEFAULT_TASK_NAME.fullmatch(name):
             return name
         work = work.get_coro()
+    if children := _gathered(work):
+        return f"gather({', '.join(name_of(child) for child in children)})"
     name = getattr(work, "__qualname__", None) or type(work).__qualname__
     return name.rpartition("<locals>.")[2]
