@@ -14,7 +14,7 @@ from handler.settings import Settings, settings_from
 from platform_sim.host.errors import LaunchError
 from platform_sim.host.options import LocalOptions
 from platform_sim.host.receiver_server import PLAIN
-from platform_sim.host.topology import Programs, Topology
+from platform_sim.host.topology import LOOPBACK, Programs, Topology
 
 __all__ = [
     "HANDLER",
@@ -36,6 +36,19 @@ DEMO_OPTIONS = LocalOptions(
 )
 """The demo's platform: a tenth of the full scale, on free ports."""
 
+_LOCAL_CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+_AWS_SETUP = frozenset(
+    {
+        "AWS_PROFILE",
+        "AWS_DEFAULT_PROFILE",
+        "AWS_SESSION_TOKEN",
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    }
+)
 _DEDUPE_WINDOW_S = 86_400
 _REDRIVE_SLACK = 1.2  # over its own budget, before the schedule cancels a run
 _FULL_SCALE = Settings()
@@ -67,25 +80,26 @@ def handler_environment(budget_s: float) -> dict[str, str]:
 
 
 def store_environment(url: str, environ: Mapping[str, str], *, ours: bool) -> dict[str, str]:
-    """Return the variables that lead boto3 to the store.
+    """Return the user's variables with those that lead boto3 to the store.
 
     Args:
         url: The store's address.
         environ: What the user has set.
-        ours: Whether we started it; a local store of ours never sees the user's credentials.
+        ours: Whether we started it; a local store of ours sees nothing of the user's AWS set-up.
     """
-    local = {
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     has_credentials = any(name in environ for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"))
+    kept = {name: value for name, value in environ.items() if not ours or name not in _AWS_SETUP}
+    direct = [environ.get("NO_PROXY") or environ.get("no_proxy") or "", *LOOPBACK]
+    no_proxy = ",".join(filter(None, direct))
     return {
+        **kept,
+        **(_LOCAL_CREDENTIALS if ours or not has_credentials else {}),
         "AWS_ENDPOINT_URL_DYNAMODB": url,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
-        **(local if ours or not has_credentials else {}),
+        "NO_PROXY": no_proxy,
+        "no_proxy": no_proxy,
     }
 
 
@@ -140,5 +154,5 @@ def local_topology(
         path = folder / "destinations.toml"
         write_destinations(path, topology.receiver_url)
         merged["OUTLAST_DESTINATIONS"] = str(path)
-    store = store_environment(topology.store_url, environ, ours=options.store is None)
-    return replace(topology, environment={**environ, **store, **merged})
+    store = store_environment(topology.store_url, environ, ours=topology.store_port is not None)
+    return replace(topology, environment={**store, **merged})

@@ -149,8 +149,8 @@ def _result(task: asyncio.Future[Any]) -> tuple[Ending, Any, str | None]:
 
 def _reporter(call: str, record: Path | None) -> Callable[[Run], None]:
     def report(run: Run) -> None:
-        line = {"call": call, **msgspec.to_builtins(run)}
-        text = msgspec.json.encode(line, enc_hook=str).decode()
+        line = {"call": call, **msgspec.to_builtins(run, enc_hook=str)}
+        text = msgspec.json.encode(line).decode()
         print(text, file=sys.stderr, flush=True)
         if record is not None:
             with record.open("a", encoding="utf-8") as lines:

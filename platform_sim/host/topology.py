@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 
 from platform_sim.host.child import ChildSpec
 
-__all__ = ["HOST", "Programs", "Topology"]
+__all__ = ["HOST", "LOOPBACK", "Programs", "Topology"]
 
 HOST = "127.0.0.1"
+LOOPBACK = (HOST, "localhost", "::1")
+"""Names of this machine: a store at one of these is local, and no proxy leads to it."""
 
-_LOOPBACK = frozenset({HOST, "localhost", "::1"})
 _CHECK_ROUNDS = 10
 
 _SHUTDOWN_GRACE_S = 2.0  # shorter than the supervisor's patience, so that a stop ends in a cut
@@ -92,7 +93,7 @@ class Topology:
         steps = []
         if self.store_port is None:
             steps.append(ChildSpec(role="prepare", argv=prepare, environment=self.environment))
-        if urlsplit(self.store_url).hostname in _LOOPBACK:
+        if urlsplit(self.store_url).hostname in LOOPBACK:
             steps.append(self._spec("check", "store_check", check))
         return tuple(steps)
 

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import aiohttp
@@ -22,12 +23,13 @@ from platform_sim.lab.demo_plan import Planned, plan
 from platform_sim.lab.evidence import Ledger, StoreRows
 from platform_sim.lab.verdict import Answer, Evidence, Row
 
-__all__ = ["Demo", "Outcome", "Tell", "run_demo"]
+__all__ = ["CLIENT_S", "Demo", "Outcome", "Tell", "post", "run_demo"]
 
 Tell = Callable[[str], None]
 """Gets one line of progress."""
 
-_CLIENT_S = 15.0  # a client gives up on an answer after this
+CLIENT_S = 15.0
+"""Seconds after which a client gives up on an answer."""
 _WAVE_S = 6.0  # the first wave's passes get this long before the killing
 _SETTLE_S = 35.0  # redrive gets this long to finish everything
 _POLL_S = 0.1
@@ -88,36 +90,12 @@ class Demo:
     async def _send(self, wave: Sequence[Planned]) -> None:
         async def later(one: Planned) -> None:
             await asyncio.sleep(one.pause_s)
-            self._answers.append(await self._post(one))
+            self._answers.append(await post(self._session, self._url, one))
 
         async with asyncio.TaskGroup() as clients:
             for one in wave:
                 clients.create_task(later(one))
         self._tell(f"{len(wave)} answered")
-
-    async def _post(self, one: Planned) -> Answer:
-        """Post as a careful client does: without an answer, again with the same key."""
-        body = {"destination": "receiver", "payload": one.payload}
-        give_up = time.monotonic() + _CLIENT_S
-        while True:
-            started = time.monotonic()
-            try:
-                async with self._session.post(
-                    self._url, json=body, headers={"Idempotency-Key": one.key}
-                ) as reply:
-                    content = await reply.json(content_type=None)
-            except aiohttp.ClientConnectionError:
-                if time.monotonic() > give_up:
-                    raise
-                await asyncio.sleep(_POLL_S)
-                continue
-            return Answer(
-                name=one.name,
-                status=reply.status,
-                operation_id=content.get("id") if reply.ok else None,
-                ack_ms=round((time.monotonic() - started) * 1000, 1),
-                at_ms=time.time_ns() // 1_000_000,
-            )
 
     async def _kill(self, supervisor: Supervisor) -> frozenset[str]:
         """Kill the web process once the last wave's deliveries are on the wire."""
@@ -173,6 +151,29 @@ class Demo:
         )
 
 
+async def post(session: aiohttp.ClientSession, url: str, one: Planned) -> Answer:
+    """Post as a careful client does: without an answer, again with the same key."""
+    body = {"destination": "receiver", "payload": one.payload}
+    headers = {"Idempotency-Key": one.key}
+    give_up = time.monotonic() + CLIENT_S
+    while True:
+        started = time.monotonic()
+        status, operation_id = 0, None
+        with suppress(aiohttp.ClientConnectionError, TimeoutError):
+            async with session.post(url, json=body, headers=headers) as reply:
+                status, content = reply.status, await reply.json(content_type=None)
+                operation_id = content.get("id") if reply.ok else None
+        if status or time.monotonic() > give_up:
+            return Answer(
+                name=one.name,
+                status=status,
+                operation_id=operation_id,
+                ack_ms=round((time.monotonic() - started) * 1000, 1),
+                at_ms=time.time_ns() // 1_000_000,
+            )
+        await asyncio.sleep(_POLL_S)
+
+
 async def run_demo(topology: Topology, seed: int, tell: Tell) -> Outcome:
     """Bring the processes up, run the demo and take them down again.
 
@@ -186,7 +187,7 @@ async def run_demo(topology: Topology, seed: int, tell: Tell) -> Outcome:
             tell(line)
 
     async def experiment(supervisor: Supervisor) -> Outcome:
-        limits = aiohttp.ClientTimeout(total=_CLIENT_S)
+        limits = aiohttp.ClientTimeout(total=CLIENT_S)
         rows = StoreRows(topology.environment)
         async with aiohttp.ClientSession(timeout=limits) as session:
             return await Demo(session, rows, topology, tell).run(seed, supervisor)

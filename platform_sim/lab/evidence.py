@@ -1,7 +1,8 @@
 """Evidence: the witnesses of an experiment, each asked in its own way.
 
 The receiver's ledger comes over HTTP, the store's rows by a plain boto3 scan, what the platform did
-from the web process's record. None of the product's code is used, so none of its mistakes is shared.
+from the web process's record. None of the product's code is used, so none of its mistakes count
+twice.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import boto3
+import botocore.session
 from botocore.config import Config
 
 from platform_sim.lab.verdict import Row
@@ -49,7 +51,9 @@ class StoreRows:
 
     def __init__(self, environment: Mapping[str, str], *, table: str = "outlast") -> None:
         self._table = table
-        self._client: DynamoDBClient = boto3.session.Session().client(
+        # the user's profile and proxies are for other places than this store
+        own = botocore.session.Session(session_vars={"profile": (None, [], None, None)})
+        self._client: DynamoDBClient = boto3.session.Session(botocore_session=own).client(
             "dynamodb",
             endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
             region_name=environment["AWS_REGION"],
@@ -58,6 +62,7 @@ class StoreRows:
             config=Config(
                 connect_timeout=_CALL_S,
                 read_timeout=_CALL_S,
+                proxies={},
                 retries={"total_max_attempts": 1, "mode": "standard"},
             ),
         )

@@ -27,7 +27,7 @@ class Answer:
 
     Attributes:
         name: What the experiment calls the operation.
-        status: Status of the answer.
+        status: Status of the answer; 0 when none came.
         operation_id: The id it was promised; None unless acknowledged.
         ack_ms: Milliseconds from the request to the answer.
         at_ms: When the answer came, epoch milliseconds.

@@ -5,7 +5,9 @@ import os
 import signal
 
 import pytest
+from typer.testing import CliRunner
 
+from platform_sim.cli import app
 from tests.support.processes import alive, children, module_process, poll
 
 pytestmark = pytest.mark.live
@@ -18,10 +20,9 @@ KEYS = [
 
 def test_the_demo_loses_nothing_and_doubles_nothing() -> None:
     """One JSON object on stdout, progress on stderr, exit code 0."""
-    with module_process("platform_sim.cli", "demo", "--json", "--seed", "11") as process:
-        output, errors = process.communicate(timeout=60)
+    demo = CliRunner().invoke(app, ["demo", "--json", "--seed", "11"])
 
-    result = json.loads(output)
+    result = json.loads(demo.stdout)
     keys = list(result)
     operations = result.pop("operations")
     redriven, cut = result.pop("redriven"), result.pop("cut")
@@ -35,11 +36,11 @@ def test_the_demo_loses_nothing_and_doubles_nothing() -> None:
         "killed": 1,
         "seed": 11,
     }
-    assert (process.returncode, len(operations)) == (0, 14)
+    assert (demo.exit_code, len(operations)) == (0, 14)
     assert min(redriven, cut) > 1
     assert [one["effects"] for one in operations if one["state"] == "delivered"] == [1] * 13
     assert {one["cut"] for one in operations if "killed" in one["operation"]} == {"killed"}
-    assert "sending 14 operations (seed 11)" in errors
+    assert "sending 14 operations (seed 11)" in demo.stderr
 
 
 def test_ctrl_c_ends_the_demo_and_every_process() -> None:

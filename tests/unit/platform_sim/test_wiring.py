@@ -63,8 +63,9 @@ def test_any_budget_gives_settings_that_the_handler_takes(budget_s: float) -> No
         ({}, True, "local"),
         ({}, False, "local"),
         ({"AWS_ACCESS_KEY_ID": "mine"}, True, "local"),
-        ({"AWS_ACCESS_KEY_ID": "mine"}, False, None),
+        ({"AWS_ACCESS_KEY_ID": "mine"}, False, "mine"),
         ({"AWS_PROFILE": "mine"}, False, None),
+        ({"AWS_PROFILE": "mine"}, True, "local"),
     ],
 )
 def test_a_store_of_ours_never_sees_the_users_credentials(
@@ -74,7 +75,25 @@ def test_a_store_of_ours_never_sees_the_users_credentials(
     variables = store_environment("http://s", environ, ours=ours)
 
     assert variables.get("AWS_ACCESS_KEY_ID") == key
+    assert variables.get("AWS_PROFILE") == (None if ours else environ.get("AWS_PROFILE"))
     assert variables["AWS_ENDPOINT_URL_DYNAMODB"] == "http://s"
+
+
+@pytest.mark.parametrize(
+    ("environ", "first"),
+    [
+        ({}, "127.0.0.1"),
+        ({"NO_PROXY": "a.example"}, "a.example"),
+        ({"no_proxy": "b.example"}, "b.example"),
+    ],
+)
+def test_no_proxy_leads_to_this_machine(environ: dict[str, str], first: str) -> None:
+    """A company's proxy does not know the developer's loopback."""
+    variables = store_environment("http://s", environ, ours=True)
+
+    names = variables["NO_PROXY"].split(",")
+    assert (names[0], names[-3:]) == (first, ["127.0.0.1", "localhost", "::1"])
+    assert variables["no_proxy"] == variables["NO_PROXY"]
 
 
 @pytest.mark.parametrize(
