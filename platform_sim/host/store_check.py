@@ -106,7 +106,7 @@ def race(
     Raises:
         StoreNotAtomic: Other than one won, or a loser was not shown the row.
     """
-    start = threading.Barrier(threads)
+    start = threading.Barrier(threads, timeout=10.0)
     write = _update if number % 2 else _put
 
     def compete(me: int) -> Any:
