@@ -1,6 +1,7 @@
 """Settling: the right write, shielded, inside what the deadline leaves, and told."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -243,7 +244,7 @@ def test_o09_after_the_deadline_only_a_confirmation_is_still_written(left_s: flo
     async def settle(kind: VerdictKind) -> Settled:
         return await Scene().settle(kind, left_s=left_s)
 
-    found = {kind: run_virtual(lambda kind=kind: settle(kind)) for kind in VerdictKind}
+    found = {kind: run_virtual(partial(settle, kind)) for kind in VerdictKind}
 
     assert found == {
         VerdictKind.CONFIRM: Settled.DELIVERED,
