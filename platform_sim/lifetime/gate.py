@@ -48,6 +48,7 @@ class Gate:
         resumptions: How often any coroutine was stepped, or killed just before.
         before_step: Told before each step; may kill.
         on_empty: Told when the last live stepper has ended.
+        parked_timers, parked_calls: What was taken off the loop while frozen (`frozen`).
     """
 
     __slots__ = (
@@ -56,6 +57,8 @@ class Gate:
         "generators",
         "live",
         "on_empty",
+        "parked_calls",
+        "parked_timers",
         "resumptions",
         "state",
     )
@@ -67,6 +70,8 @@ class Gate:
         self.resumptions = 0
         self.before_step: Callable[[Stepper], None] | None = None
         self.on_empty = on_empty
+        self.parked_timers: list[Any] = []
+        self.parked_calls: list[Any] = []
         self._holds: list[asyncio.Future[None]] = []
 
     def admit(self, coroutine: Coroutine[Any, Any, Any], parent: "Stepper | None") -> "Stepper":

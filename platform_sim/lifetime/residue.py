@@ -21,7 +21,7 @@ from typing import Any
 from platform_sim.lifetime.births import CURRENT_GATE
 from platform_sim.lifetime.gate import Gate, Stepper
 
-__all__ = ["drop_residue"]
+__all__ = ["drop_residue", "serves_others"]
 
 _SHARED = (
     asyncio.AbstractEventLoop,
@@ -34,7 +34,7 @@ _KEPT_ON_TASKS = ("asyncio.", "anyio.")
 def drop_residue(loop: asyncio.AbstractEventLoop, gate: Gate, killed: Iterable[Stepper]) -> None:
     """Take what belongs to a killed gate off the loop."""
     for handle in (*getattr(loop, "_ready", ()), *getattr(loop, "_scheduled", ())):
-        if _born_here(handle._context, gate) and not _serves_others(handle._callback):
+        if _born_here(handle._context, gate) and not serves_others(handle._callback):
             handle.cancel()
     closed_by_loop = getattr(loop, "_asyncgens", None)
     if closed_by_loop is not None:
@@ -59,7 +59,8 @@ def _born_here(context: Context | None, gate: Gate) -> bool:
     return context is not None and context.get(CURRENT_GATE) is gate
 
 
-def _serves_others(callback: Any) -> bool:
+def serves_others(callback: Any) -> bool:
+    """Tell whether a callback is the loop's, a transport's or asyncio's own."""
     # What is not Python code is asyncio's own stepping of tasks, without which none could end.
     return not _is_python(callback) or isinstance(
         getattr(_function(callback), "__self__", None), _SHARED

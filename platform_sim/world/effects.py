@@ -43,11 +43,15 @@ class Effects:
 
     Args:
         now_ms: Wall clock, epoch milliseconds.
+        on_commit: Told of each effect's key when it becomes real.
     """
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, now_ms: Callable[[], int], *, on_commit: Callable[[str], None] | None = None
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self._now_ms = now_ms
+        self._on_commit = on_commit
         self._coming: Counter[str] = Counter()
         self._memory: dict[str, _Memory] = {}
 
@@ -93,6 +97,8 @@ class Effects:
                 body_sha256=body_sha256, done_at_ms=self._now_ms(), window_s=window_s
             )
         self.counts[key] += 1
+        if self._on_commit is not None:
+            self._on_commit(key)
 
     def _lapsed(self, memory: _Memory) -> bool:
         return (

@@ -64,6 +64,7 @@ class Receiver:
         now_ms: Wall clock, epoch milliseconds.
         sleep: Waits for seconds, on the loop's clock.
         dedupe: Whether keys are recognised, for scripts that do not say.
+        on_commit: Told of each effect's key when it becomes real.
     """
 
     def __init__(
@@ -72,9 +73,11 @@ class Receiver:
         now_ms: Callable[[], int],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         dedupe: bool = True,
+        on_commit: Callable[[str], None] | None = None,
     ) -> None:
         self.ledger = Ledger()
-        self.effects = Effects(now_ms)
+        self.effects = Effects(now_ms, on_commit=on_commit)
+        self._on_commit = on_commit
         self.down = False
         self._now_ms = now_ms
         self._sleep = sleep
@@ -89,7 +92,7 @@ class Receiver:
     def clear(self) -> None:
         """Forget requests, effects and keys; scripts stay."""
         self.ledger = Ledger()
-        self.effects = Effects(self._now_ms)
+        self.effects = Effects(self._now_ms, on_commit=self._on_commit)
 
     def as_dict(self) -> dict[str, Any]:
         """Return ledger and effects as JSON-able data."""
@@ -99,10 +102,14 @@ class Receiver:
             "refused": self.ledger.refused,
         }
 
-    async def handle(self, arrival: Arrival) -> Reply | None:
+    async def handle(self, arrival: Arrival, *, step: Step | None = None) -> Reply | None:
         """Do what the script says; None means: close the connection without a byte.
 
         Cancelling this call is the client leaving: the work goes on without it.
+
+        Args:
+            arrival: The request.
+            step: What it meets, in place of the script's step for its number.
         """
         if self.down:
             self.ledger.refuse()
@@ -120,7 +127,7 @@ class Receiver:
         except ScriptError as invalid:
             end(Outcome.UNREADABLE, 400)
             return _reply(400, str(invalid))
-        step = script.step(ledger.requests[place].attempt)
+        step = step or script.step(ledger.requests[place].attempt)
         known = self.effects.recall(arrival.key, body_sha256) if _dedupes(script, arrival) else None
         if known is not None and (step.replay or known is Known.MISMATCHED):
             outcome, status, text = _REPEATS[known]

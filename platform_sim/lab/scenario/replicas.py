@@ -1,0 +1,215 @@
+"""Replicas of a world: processes that exist only as coroutines, and can be killed, frozen, stopped.
+
+Rules: a kill lets no further line of the replica run and closes its connections; a freeze steps
+nothing of it and keeps them; TERM gives what runs its grace and then kills. A web replica that is
+gone refuses connections until it is replaced.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import Context
+from typing import Any
+
+from starlette.middleware.base import BaseHTTPMiddleware
+
+from platform_sim.lab.scenario.story import Story
+from platform_sim.lifetime.births import CURRENT_GATE, mind_births
+from platform_sim.lifetime.cut import EndReason
+from platform_sim.lifetime.emulator import App, Emulator
+from platform_sim.lifetime.frozen import freeze, thaw
+from platform_sim.lifetime.gate import Gate
+from platform_sim.lifetime.profile import CutMode, Profile
+from platform_sim.lifetime.residue import drop_residue
+from platform_sim.lifetime.wait_until import EXTENSION
+from platform_sim.view.event import Event
+from platform_sim.world.clients import Answer, Client
+from platform_sim.world.clocks import ReplicaClock
+from platform_sim.world.network import Network
+
+__all__ = ["RedriveReplica", "WebReplica", "without_lifetime"]
+
+
+class WebReplica:
+    """One web process: an app under the emulator.
+
+    Attributes:
+        startup_error: Why the app refused to start, or None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        app: App,
+        *,
+        profile: Profile,
+        clock: ReplicaClock,
+        network: Network,
+        story: Story,
+    ) -> None:
+        self.startup_error: str | None = None
+        self._name = name
+        self._profile = profile
+        self._clock = clock
+        self._network = network
+        self._story = story
+        self._emulator = Emulator(app, profile=profile, observer=self)
+        self._taking = False
+        self._lifespan: asyncio.Task[None] | None = None
+        self._to_lifespan: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+
+    def observe(self, event: Event) -> None:
+        """Pass the platform's events on to the story."""
+        fields = {**event.fields, "invocation": event.invocation_id}
+        self._story.tell(self._name, f"platform_{event.kind.value}", **fields)
+
+    async def start(self) -> None:
+        """Run the app's start-up."""
+        told: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+        self._lifespan = asyncio.ensure_future(
+            self._emulator(scope, self._to_lifespan.get, told.put)
+        )
+        await self._to_lifespan.put({"type": "lifespan.startup"})
+        message = await told.get()
+        self._taking = message["type"] == "lifespan.startup.complete"
+        if not self._taking:
+            self.startup_error = message.get("message", "")
+            self._story.tell(self._name, "startup_refused", message=self.startup_error)
+
+    async def serve(self, client: Client) -> Answer:
+        """Serve one client; a replica that is gone refuses the connection."""
+        if not self._taking:
+            return Answer(status=None)
+        return await client.ask(self._emulator)
+
+    def kill(self) -> None:
+        """Let no further line of it run."""
+        self._taking = False
+        for invocation in self._emulator.alive:
+            invocation.end(EndReason.KILLED, mode=CutMode.KILL)
+        self._network.hang_up(self._name)
+
+    def freeze(self) -> None:
+        """Step nothing of it."""
+        self._clock.freeze()
+        for invocation in self._emulator.alive:
+            freeze(asyncio.get_running_loop(), invocation.gate)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._clock.thaw()
+        for invocation in self._emulator.alive:
+            thaw(asyncio.get_running_loop(), invocation.gate)
+
+    async def term(self, grace_s: float) -> None:
+        """Stop taking requests, give what runs its grace, then kill."""
+        self._taking = False
+        await self._emulator.drain(within_s=grace_s)
+        self.kill()
+        await self.close()
+
+    async def close(self) -> None:
+        """Run the app's shutdown."""
+        if self._lifespan is not None and not self._lifespan.done():
+            await self._to_lifespan.put({"type": "lifespan.shutdown"})
+            await asyncio.wait([self._lifespan])
+
+
+class RedriveReplica:
+    """One place where the scheduled function runs, a run at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], Awaitable[None]],
+        *,
+        clock: ReplicaClock,
+        network: Network,
+        story: Story,
+    ) -> None:
+        self._name = name
+        self._run = run
+        self._clock = clock
+        self._network = network
+        self._story = story
+        self._gate: Gate | None = None
+        self._task: asyncio.Future[None] | None = None
+
+    def begin(self, life_s: float | None) -> None:
+        """Begin a run, cancelled after `life_s`; skipped while the last one still runs."""
+        if self._task is not None and not self._task.done():
+            self._story.tell(self._name, "run_skipped")
+            return
+        loop = asyncio.get_running_loop()
+        mind_births(loop)
+        self._gate = gate = Gate()
+        context = Context()
+        context.run(CURRENT_GATE.set, gate)
+        self._story.tell(self._name, "run_started")
+        self._task = task = loop.create_task(_finish(self._run), context=context)
+        task.add_done_callback(self._ended)
+        if life_s is not None:
+            timer = loop.call_later(life_s, self._expire, task)
+            task.add_done_callback(lambda _: timer.cancel())
+
+    def _expire(self, task: "asyncio.Future[None]") -> None:
+        self._story.tell(self._name, "run_cut")
+        task.cancel()
+
+    def _ended(self, task: "asyncio.Future[None]") -> None:
+        failed = None if task.cancelled() else task.exception()
+        self._story.tell(self._name, "run_ended", error=repr(failed) if failed else None)
+
+    def kill(self) -> None:
+        """Let no further line of the run under way happen."""
+        if self._gate is not None and self._task is not None and not self._task.done():
+            killed = self._gate.kill()
+            drop_residue(asyncio.get_running_loop(), self._gate, killed)
+            self._task = None
+            self._network.hang_up(self._name)
+
+    def freeze(self) -> None:
+        """Step nothing of it."""
+        self._clock.freeze()
+        if self._gate is not None:
+            freeze(asyncio.get_running_loop(), self._gate)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._clock.thaw()
+        if self._gate is not None:
+            thaw(asyncio.get_running_loop(), self._gate)
+
+    async def term(self, grace_s: float) -> None:
+        """Cancel the run under way, give it its grace, then kill."""
+        task = self._task
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=grace_s)
+        self.kill()
+
+
+async def _finish(run: Callable[[], Awaitable[None]]) -> None:
+    await run()
+
+
+def without_lifetime(app: App) -> App:
+    """Wrap an app so that it never sees the lifetime extension."""
+
+    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        extensions = dict(scope.get("extensions") or {})
+        extensions.pop(EXTENSION, None)
+        await app({**scope, "extensions": extensions}, receive, send)
+
+    return wrapped
+
+
+def with_middlewares(app: App, count: int) -> App:
+    """Put pass-through BaseHTTPMiddlewares before an app."""
+
+    async def pass_through(request: Any, call_next: Any) -> Any:
+        return await call_next(request)
+
+    for _ in range(count):
+        app = BaseHTTPMiddleware(app, dispatch=pass_through)
+    return app

@@ -1,0 +1,80 @@
+"""The verdict on a scenario: played, judged, and told as data or as text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from platform_sim.lab.scenario.file import Scenario
+from platform_sim.lab.scenario.invariants import broken_invariants
+from platform_sim.lab.scenario.judge import failures_of
+from platform_sim.lab.scenario.product import Product
+from platform_sim.lab.scenario.report import OperationSeen, operations_seen
+from platform_sim.lab.scenario.run import Played, play
+from platform_sim.lab.scenario.story import StoryEvent
+
+__all__ = ["Verdict", "judged", "timeline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a scenario came to.
+
+    Attributes:
+        played: The run.
+        failures: Expectations that did not hold.
+        invariants: What is wrong under each promise.
+        operations: What was seen of each operation.
+    """
+
+    played: Played
+    failures: tuple[str, ...]
+    invariants: dict[str, list[str]]
+    operations: dict[str, OperationSeen]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything expected and every invariant held."""
+        return not self.failures and not any(self.invariants.values())
+
+    def as_dict(self, file: str) -> dict[str, Any]:
+        """Return it as JSON-able data."""
+        return {
+            "file": file,
+            "name": self.played.scenario.name,
+            "seed": self.played.scenario.seed,
+            "passed": self.passed,
+            "failures": list(self.failures),
+            "operations": [operation.as_dict() for operation in self.operations.values()],
+            "invariants": self.invariants,
+        }
+
+
+def judged(scenario: Scenario, product: Product) -> Verdict:
+    """Play a scenario and judge it.
+
+    Raises:
+        BadScenario: It cannot be played as it is written.
+    """
+    played = play(scenario, product)
+    return Verdict(
+        played=played,
+        failures=tuple(failures_of(played)),
+        invariants=broken_invariants(played),
+        operations=operations_seen(played, played.end),
+    )
+
+
+def timeline(played: Played) -> Iterator[str]:
+    """Yield the story as text, one line an event."""
+    names = {operation_id: name for name, operation_id in played.names.items()}
+    for event in played.story.events:
+        head = f"{event.at_s:10.3f}  {event.source:<12} {event.kind:<22}"
+        yield f"{head} {_text(event, names)}".rstrip()
+
+
+def _text(event: StoryEvent, names: dict[str, str]) -> str:
+    about = (
+        [] if event.operation_id is None else [names.get(event.operation_id, event.operation_id)]
+    )
+    told = [f"{key}={value}" for key, value in event.fields.items() if value not in (None, "")]
+    return " ".join(about + told)
