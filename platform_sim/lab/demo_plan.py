@@ -15,27 +15,29 @@ _REFUSAL = 422
 
 _FAST: list[dict[str, Any]] = [{}]
 _SLOW = [{"delay_s": 5.0}]  # the answer comes after the ceiling; the effect too
+# three attempts of 20 s and 6 s between them would need 66 s at full scale
 _THREE_SLOW = [{"delay_s": 2.2, "status": 503, "commit": "never"}] * 3 + [{}]
 _COMMIT_THEN_HANG = [{"commit": "before", "then": "hang"}]
 _HANG_AGAIN = [*_COMMIT_THEN_HANG, {"then": "hang", "replay": False}, {}]
 _BUSY = [{"status": 503}, {}]
+# longer than the rest of the budget
 _BUSY_FOR_LONG = [{"status": 503, "headers": {"Retry-After": "3"}}, {}]
 _REFUSE = [{"status": _REFUSAL}]
 
 _KINDS: Sequence[tuple[str, int, list[dict[str, Any]]]] = (
     ("fast", 4, _FAST),
-    ("slower than the ceiling", 1, _SLOW),
-    ("three slow attempts (66 s at full scale)", 1, _THREE_SLOW),
-    ("commits, then hangs", 1, _COMMIT_THEN_HANG),
-    ("commits, then hangs, and again", 1, _HANG_AGAIN),
-    ("503, then recovers", 1, _BUSY),
-    ("503, Retry-After past the budget", 1, _BUSY_FOR_LONG),
-    ("refuses with 422", 1, _REFUSE),
+    ("slower than ceiling", 1, _SLOW),
+    ("three slow attempts", 1, _THREE_SLOW),
+    ("commits, hangs", 1, _COMMIT_THEN_HANG),
+    ("commits, hangs twice", 1, _HANG_AGAIN),
+    ("503, recovers", 1, _BUSY),
+    ("503, Retry-After", 1, _BUSY_FOR_LONG),
+    ("422, refuses", 1, _REFUSE),
 )
 _VICTIMS: Sequence[tuple[str, list[dict[str, Any]]]] = (
-    ("killed before the receiver commits", [{"delay_s": 1.5}, {}]),
-    ("killed after the receiver committed", [{"delay_s": 1.5, "commit": "before"}, {}]),
-    ("killed, the receiver forgets", [{"delay_s": 1.5, "commit": "never"}, {}]),
+    ("killed pre-commit", [{"delay_s": 1.5}, {}]),
+    ("killed post-commit", [{"delay_s": 1.5, "commit": "before"}, {}]),
+    ("killed, no commit", [{"delay_s": 1.5, "commit": "never"}, {}]),
 )
 
 

@@ -13,8 +13,12 @@ from rich.table import Table
 from platform_sim.lab.demo import Outcome
 from platform_sim.lab.verdict import Answer, Judged, Verdict, judge
 
-__all__ = ["DemoReport"]
+__all__ = ["LEGEND", "DemoReport"]
 
+LEGEND = """\
+A tenth of the full scale: ceiling 3 s for 30, budget 2.5 s for 25, attempts 2 s for 20.
+"three slow attempts" would need 66 s at full scale. cut: what ended the first pass early."""
+"""What a reader of the table has to know."""
 _UNANSWERED = frozenset({"left", "hung"})
 
 
@@ -95,8 +99,13 @@ class DemoReport:
 
     def table(self) -> Table:
         """Return the table for people."""
-        table = Table(title=f"seed {self.outcome.seed}, {self.outcome.took_s:g} s")
-        table.add_column("operation")
+        table = Table(
+            title=f"seed {self.outcome.seed}, {self.outcome.took_s:g} s",
+            box=None,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column("operation", no_wrap=True)
         for name in ("ack ms", "attempts", "passes"):
             table.add_column(name, justify="right")
         for name in ("cut", "final state"):

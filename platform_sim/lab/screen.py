@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from platform_sim.lab.demo import Tell
-from platform_sim.lab.demo_report import DemoReport
+from platform_sim.lab.demo_report import LEGEND, DemoReport
 
 __all__ = ["progress", "show"]
 
@@ -40,6 +40,7 @@ def show(report: DemoReport) -> None:
     if not console.is_terminal:
         console.width = max(console.width, _MIN_TABLE_WIDTH)
     console.print(report.table())
+    console.print(LEGEND, style="dim", markup=False)
     for note in report.notes():
         console.print(note, style="bold red", markup=False)
     console.print(report.line(), style="bold green" if report.good else "bold red", markup=False)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from platform_sim.lab.demo import Outcome
+from platform_sim.lab.demo_plan import plan
 from platform_sim.lab.demo_report import DemoReport
 from platform_sim.lab.screen import progress, show
 from platform_sim.lab.verdict import Answer, Evidence, Row
@@ -137,19 +138,24 @@ def test_a_pass_that_the_platform_cut_is_told_from_one_that_ended_itself() -> No
     assert [one["cut"] for one in operations] == [None, "ceiling"]
 
 
-def test_the_table_is_wide_enough_to_be_read_without_a_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Column names are the promised ones, unbroken, and the verdict is one line."""
-    show(report())
+def test_the_table_fits_a_narrow_terminal_unbroken(capsys: pytest.CaptureFixture[str]) -> None:
+    """Column names are the promised ones, names are whole, and the verdict is one line."""
+    longest = max((one.name for one in plan(1)), key=len)
+    evidence = Evidence(
+        answers=[replace(answer("a"), name=longest, ack_ms=1234.5)],
+        effects={"a": 1},
+        rows={"a": Row(state="undelivered", attempts=10, passes=10)},
+    )
+    show(report(replace(OUTCOME, evidence=evidence)))
 
-    shown = capsys.readouterr().out
-    header = [cell.strip() for cell in shown.splitlines()[2].strip("┃").split("┃")]
-    assert header == [
-        *("operation", "ack ms", "attempts", "passes"),
-        *("cut", "final state", "wire", "effects"),
-    ]
-    assert "\nverdict: ok: accepted 4, delivered 3, rejected 1, lost 0, duplicate" in shown
+    lines = capsys.readouterr().out.splitlines()
+    header = "operation ack ms attempts passes cut final state wire effects"
+    assert " ".join(lines[1].split()) == header
+    assert lines[2].split(" - ")[0].rstrip() == f"{longest} 1234.5       10     10"
+    assert max(len(line.rstrip()) for line in lines[1:3]) <= 79
+    assert lines[-1].startswith(
+        "verdict: BROKEN: accepted 1, delivered 0, rejected 0, lost 1, dupl"
+    )
 
 
 def test_progress_is_plain_lines_on_stderr_without_a_terminal(
@@ -173,3 +179,14 @@ def test_progress_on_a_terminal_spins_and_keeps_its_lines(
         tell("sending")
 
     assert "sending" in capsys.readouterr().err
+
+
+def test_on_a_terminal_a_bad_verdict_is_red(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody should have to read the numbers to see it."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    show(report(LOSING))
+
+    assert "\x1b[1;31mverdict: BROKEN" in capsys.readouterr().out
