@@ -1,7 +1,7 @@
 """What a write does to a row, as data, and the groups of changes that belong together.
 
 Each group is one fact about the marker ("a pass holds it", "nothing is due any more"), so that
-no builder forgets half of it. Which write carries which group is in `requests`.
+no builder forgets half of it. Which write carries which group is in `builders`.
 """
 
 from dataclasses import dataclass

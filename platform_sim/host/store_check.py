@@ -69,7 +69,7 @@ def check_store(
     table_name = f"outlast-check-{uuid.uuid4().hex}"
     done = 0
     try:
-        client = _client(endpoint_url, threads)
+        client = _client(endpoint_url, threads, read_timeout_s=max(limit_s, 1.0))
         _create_table(client, table_name)
         try:
             with ThreadPoolExecutor(threads) as pool:
@@ -178,10 +178,10 @@ def _update(client: "DynamoDBClient", table_name: str, *, row: str, winner: str)
     return None
 
 
-def _client(endpoint_url: str | None, threads: int) -> "DynamoDBClient":
+def _client(endpoint_url: str | None, threads: int, *, read_timeout_s: float) -> "DynamoDBClient":
     config = Config(
         connect_timeout=1.0,
-        read_timeout=5.0,
+        read_timeout=read_timeout_s,
         retries={"total_max_attempts": 1, "mode": "standard"},
         max_pool_connections=threads,
     )

@@ -67,7 +67,7 @@ def serving(host: str, port: int) -> Iterator[str]:
         server = make_server(
             host, port, app, threaded=True, request_handler=_Quiet, fd=listener.fileno()
         )
-    thread = threading.Thread(target=server.serve_forever, name="store", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="store", daemon=True)
     thread.start()
     try:
         yield f"http://{host}:{server.port}"

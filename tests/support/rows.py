@@ -4,10 +4,9 @@ Written apart from the product's own renderer, so that the two check each other.
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+from boto3.dynamodb.types import TypeSerializer
 
 from storage.attributes import Row
 
@@ -22,10 +21,9 @@ def typed(row: Row) -> dict[str, Any]:
     return {name: serializer.serialize(value) for name, value in row.items()}
 
 
-def plain(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item's values; numbers are whole, binary is bytes."""
-    deserializer = TypeDeserializer()
-    return {name: _simple(deserializer.deserialize(value)) for name, value in item.items()}
+def plain(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return an item's values; numbers are whole, what we never write stays typed."""
+    return {name: _simple(value) for name, value in item.items()}
 
 
 def claimed_row(operation_id: str = "op", **changes: Any) -> dict[str, Any]:
@@ -50,7 +48,8 @@ def claimed_row(operation_id: str = "op", **changes: Any) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _simple(value: Any) -> Any:
-    if isinstance(value, Binary):
-        return value.value
-    return int(value) if isinstance(value, Decimal) else value
+def _simple(typed_value: Mapping[str, Any]) -> Any:
+    ((kind, value),) = typed_value.items()
+    if kind == "N":
+        return int(value)
+    return value if kind in {"S", "B", "BOOL"} else typed_value

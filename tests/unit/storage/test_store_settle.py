@@ -164,6 +164,42 @@ async def test_a_release_without_an_attempt_stays_in_the_new_lane(
     assert (reply.marker.attempts, reply.marker.last_outcome) == (0, None)
 
 
+async def test_a_pass_that_never_began_is_taken_back(store: Store, backend: Backend) -> None:
+    """Claimed in a batch and not started, it must not use up the limit on passes."""
+    row = claimed_row(passes=3)
+    backend.put_row(row)
+
+    reply = await store.release(
+        read_marker(row),
+        uncertain=False,
+        due_at_ms=99,
+        settlement=Settlement(passes=-1),
+        within_s=WITHIN_S,
+    )
+
+    assert isinstance(reply, Written)
+    assert reply.marker.passes == 2
+
+
+async def test_an_attempt_without_a_status_takes_the_earlier_one_away(
+    store: Store, backend: Backend
+) -> None:
+    """A status beside an outcome it does not belong to would mislead whoever reads it."""
+    row = claimed_row(last_outcome="not delivered", last_status=503)
+    backend.put_row(row)
+
+    reply = await store.release(
+        read_marker(row),
+        uncertain=True,
+        due_at_ms=99,
+        settlement=Settlement(attempts=1, last_outcome="uncertain"),
+        within_s=WITHIN_S,
+    )
+
+    assert isinstance(reply, Written)
+    assert (reply.marker.last_outcome, reply.marker.last_status) == ("uncertain", None)
+
+
 @pytest.mark.parametrize(
     ("end", "state", "expires"),
     [(reject, State.REJECTED, True), (park, State.PARKED, False)],
