@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from platform_sim.host.errors import LaunchError
 from platform_sim.host.imports import load
 from platform_sim.host.lifeline import watch_lifeline
 from platform_sim.host.ready import announce
@@ -33,6 +34,7 @@ from platform_sim.host.signals import stop_requests
 
 __all__ = ["Cron", "Ending", "Run", "Schedule", "main", "serve"]
 
+_CANNOT_START = 2
 _STUCK_EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
 
 
@@ -121,16 +123,19 @@ class Cron:
         try:
             await asyncio.wait({task}, timeout=self._schedule.limit_s)
         except asyncio.CancelledError:
-            ended(await self._cancelled(task, Ending.STOPPED))
+            ended(*await self._end_of(task, Ending.STOPPED))
             raise
-        if task.done():
-            return ended(*_result(task))
-        return ended(await self._cancelled(task, Ending.LIMIT))
+        return ended(*await self._end_of(task, Ending.LIMIT))
 
-    async def _cancelled(self, task: asyncio.Future[Any], ending: Ending) -> Ending:
+    async def _end_of(
+        self, task: asyncio.Future[Any], otherwise: Ending
+    ) -> tuple[Ending, Any, str | None]:
+        """Return how the run ended by itself; else cancel it, and that is how it ended."""
+        if task.done():
+            return _result(task)
         task.cancel()
         _, stuck = await asyncio.wait({task}, timeout=self._schedule.grace_s)
-        return Ending.STUCK if stuck else ending
+        return Ending.STUCK if stuck else otherwise, None, None
 
 
 async def _awaited(call: Callable[[], Awaitable[Any]]) -> Any:
@@ -195,7 +200,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     watch_lifeline()
     schedule = Schedule(every_s=options.every_s, limit_s=options.limit_s)
     report = _reporter(options.call, options.record)
-    asyncio.run(serve(Cron(load(options.call), schedule, report)))
+    try:
+        call = load(options.call)
+    except LaunchError as failure:
+        print(failure, file=sys.stderr)
+        sys.exit(_CANNOT_START)
+    asyncio.run(serve(Cron(call, schedule, report)))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,12 @@ async def brief() -> Report:
     return Report()
 
 
+async def odd() -> object:
+    """Return what JSON has no word for, and be stopped meanwhile."""
+    signal.raise_signal(signal.SIGTERM)
+    return object()
+
+
 async def stopping() -> Report:
     """Be stopped while running, and clean up."""
     signal.raise_signal(signal.SIGTERM)
@@ -120,3 +126,22 @@ def test_seconds_that_cannot_work_are_refused(
         cron.main(["--call", f"{HERE}:brief", "--every-s", given, "--limit-s", "1"])
 
     assert "--every-s" in capsys.readouterr().err
+
+
+def test_a_function_that_does_not_exist_is_named_without_a_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Exit code 2: nothing was started."""
+    with pytest.raises(SystemExit) as ended:
+        cron.main(["--call", f"{HERE}:nothing", "--every-s", "1", "--limit-s", "1"])
+
+    assert ended.value.code == 2
+    assert f"{HERE}:nothing" in capsys.readouterr().err
+
+
+def test_a_report_that_is_not_json_is_written_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """The schedule goes on whatever a function returns."""
+    cron.main(["--call", f"{HERE}:odd", "--every-s", "60", "--limit-s", "60"])
+
+    (run,) = lines(capsys.readouterr().err)
+    assert (run["ending"], "object" in run["summary"]) == ("completed", True)

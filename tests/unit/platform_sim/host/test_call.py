@@ -19,3 +19,22 @@ def test_the_function_that_is_named_is_called_once(monkeypatch: pytest.MonkeyPat
     main()
 
     assert calls == ["prepared", "prepared"]
+
+
+def test_a_failure_is_one_line_and_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever reads it needs the reason, not our stack."""
+
+    def prepare() -> None:
+        message = "no such store"
+        raise ConnectionError(message)
+
+    module = ModuleType("some_module")
+    module.prepare = prepare  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "some_module", module)
+    with pytest.raises(SystemExit) as ended:
+        main(["some_module:prepare"])
+
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "some_module:prepare: no such store\n"

@@ -133,6 +133,24 @@ def test_a_run_that_cancels_itself_is_a_failure_not_a_stop() -> None:
     assert [run.error for run in runs] == ["cancelled itself", "cancelled itself"]
 
 
+def test_a_run_that_is_done_when_the_stop_comes_is_reported_as_done() -> None:
+    """Its summary says what it finished."""
+    runs: list[Run] = []
+
+    async def main() -> None:
+        async def call() -> Summary:
+            cron_task.cancel()
+            return Summary(delivered=1)
+
+        cron = Cron(call, Schedule(every_s=10, limit_s=5), runs.append)
+        cron_task = asyncio.ensure_future(cron.keep_running())
+        await asyncio.wait({cron_task})
+
+    run_virtual(main)
+
+    assert runs == [Run(run=1, ending=Ending.COMPLETED, took_s=0, summary={"delivered": 1})]
+
+
 @pytest.mark.parametrize(("for_s", "ended_at_s"), [(3, 3 + 2), (50, 5 + 2)])
 def test_a_run_that_will_not_end_is_given_up_after_the_grace(for_s: float, ended_at_s: int) -> None:
     """At its limit or at a stop: the process must end then, so the schedule does."""
