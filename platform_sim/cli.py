@@ -26,6 +26,7 @@ from platform_sim.lab.demo import run_demo
 from platform_sim.lab.demo_report import DemoReport
 from platform_sim.lab.evidence import read_record
 from platform_sim.lab.screen import progress, show
+from platform_sim.view.log_line import readable
 from platform_sim.wiring import DEMO_OPTIONS, HANDLER, local_topology
 
 __all__ = ["app", "main", "print_line"]
@@ -203,8 +204,11 @@ def _curl(topology: Topology, options: LocalOptions) -> str:
 
 def print_line(role: str, line: str) -> None:
     """Print one line of what happens; when nobody reads any more, stop."""
+    text = readable(line)
+    if text is None:
+        return
     try:
-        print(f"{role:<{_ROLE_WIDTH}}| {line}", flush=True)
+        print(f"{role:<{_ROLE_WIDTH}}| {text}", flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         signal.raise_signal(signal.SIGTERM)

@@ -1,7 +1,7 @@
 """Options of a local platform: what people may set, checked before anything is started.
 
-A value that cannot work is an error that names option and remedy. One that works and will surprise
-is a warning: a budget above the ceiling is exactly what some people want to see cut.
+A value that cannot work is an error that names option and remedy. One that works and may surprise
+is a warning: a budget above the ceiling is exactly what some people want to see.
 """
 
 import math
@@ -132,8 +132,8 @@ def checked(options: LocalOptions) -> list[str]:
     if not ceiling_s or budget_s < ceiling_s:
         return []
     warning = (
-        f"--budget-s {budget_s:g} is not below the ceiling of {ceiling_s:g} s: the platform may"
-        " cut passes that still count on their budget"
+        f"--budget-s {budget_s:g} is not below the ceiling of {ceiling_s:g} s: a pass after the"
+        " response gets no more than the ceiling leaves it"
     )
     return [warning]
 

@@ -181,9 +181,10 @@ def test_a_store_that_cannot_be_reached_stops_the_start() -> None:
 
 def test_when_nobody_reads_its_output_it_stops() -> None:
     """`outlast up | head` must not leave four processes behind."""
-    with local_platform("--redrive-every-s", "0.2") as platform:
+    with local_platform() as platform:
         assert platform.process.stdout is not None
         platform.process.stdout.close()
+        platform.post({}, key="unseen")
         code = platform.process.wait(20)
         platform.process.stdout = None
 

@@ -194,6 +194,15 @@ def test_when_nobody_reads_any_more_it_asks_itself_to_stop(
     assert raised == [signal.SIGTERM]
 
 
+def test_an_idle_schedule_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines are for what happens."""
+    run = {"run": 1, "ending": "completed", "took_s": 0.1, "summary": {"listed": 0}}
+    cli.print_line("redrive", json.dumps(run))
+    cli.print_line("web", json.dumps({"action": "accepted", "operation_id": "a"}))
+
+    assert capsys.readouterr().out == "web     | accepted operation_id=a\n"
+
+
 def outcome(seed: int) -> Outcome:
     """Return what a demo of one operation found; odd seeds have lost it."""
     answer = Answer(name="01 fast", status=202, operation_id="a", ack_ms=1.0, at_ms=0)
