@@ -1,5 +1,6 @@
 """Accepting: one conditional write, confirmed before the answer; who follows with a pass."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -248,9 +249,9 @@ def test_a_write_that_came_home_late_and_was_taken_over_is_not_passed_twice() ->
         await store.takeover(seen, Claim(claim_id="other", lease_s=45.0), within_s=1)
 
     async def main() -> Acceptance:
-        async with anyio.create_task_group() as group:
-            group.start_soon(takes_over)
-            acceptance = await scene.accept()
+        taking = asyncio.ensure_future(takes_over())
+        acceptance = await scene.accept()
+        await taking
         return acceptance
 
     acceptance = run_virtual(main)

@@ -367,7 +367,7 @@ def test_o26_overlapping_runs_claim_each_marker_once() -> None:
 
     async def main() -> list[RedriveReport]:
         await owe(setting, *["a", "b"] * 10)
-        return await asyncio.gather(setting.redrive(), setting.redrive())
+        return list(await asyncio.gather(setting.redrive(), setting.redrive()))
 
     first, second = run_virtual(main)
 
