@@ -77,7 +77,7 @@ class Doomed:
         return self.name
 
 
-def find_doomed(gate: Gate, registry: Registry, app: Stepper | None) -> list[Doomed]:
+def find_doomed(gate: Gate, registry: Registry, app: Stepper) -> list[Doomed]:
     """List what is alive, by role, each role oldest first."""
     registered = {stepper: item for item in registry for stepper in item.steppers}
     found = []

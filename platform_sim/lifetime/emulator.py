@@ -58,7 +58,7 @@ class Emulator:
         self._wall_ms = wall_ms
         self._clock: Clock | None = None
         self._alive: dict[Invocation, None] = {}
-        self._all_gone: asyncio.Event | None = None
+        self._waiting: list[asyncio.Future[None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -112,7 +112,6 @@ class Emulator:
         mind_births(loop)
         if self._clock is None or self._clock.loop is not loop:
             self._clock = Clock(loop, loop.time())
-            self._all_gone = asyncio.Event()
             self._tell_start()
         return self._clock
 
@@ -131,8 +130,8 @@ class Emulator:
 
     def _forget(self, invocation: Invocation) -> None:
         self._alive.pop(invocation, None)
-        if not self._alive and self._all_gone is not None:
-            self._all_gone.set()
+        while self._waiting and not self._alive:
+            self._waiting.pop().set_result(None)
 
     async def drain(self, *, within_s: float) -> None:
         """Wait for all requests and their work; cut what is left in time to be gone by `within_s`.
@@ -146,11 +145,7 @@ class Emulator:
         await self._wait_gone(None)
 
     async def _wait_gone(self, within_s: float | None) -> None:
-        if self._all_gone is None or not self._alive:
-            return
-        self._all_gone.clear()
-        try:
-            async with asyncio.timeout(within_s):
-                await self._all_gone.wait()
-        except TimeoutError:
-            return
+        if self._alive:
+            gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(gone)
+            await asyncio.wait({gone}, timeout=within_s)

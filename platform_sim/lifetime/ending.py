@@ -37,7 +37,7 @@ class Ending:
         *,
         gate: Gate,
         registry: Registry,
-        app: Stepper | None,
+        app: Stepper,
         window: Window | None,
         narrator: Narrator,
     ) -> None:

@@ -149,7 +149,7 @@ class Stepper(Coroutine[Any, Any, Any]):
         gate: What it has to pass.
         inner: The coroutine.
         parent: The stepper of the task that created this one's task, if it is of this request.
-        task: The task that steps this; set once the task exists.
+        task: The task that steps this; None until it exists, which an eager task does after a step.
     """
 
     __slots__ = ("_held", "gate", "inner", "parent", "task")

@@ -298,9 +298,9 @@ class Invocation:
         self._look()
 
     def _killed(self) -> None:
+        assert self._app is not None
+        self._app.remove_done_callback(self._app_finished)
         self._app_done = True
-        if self._app is not None:
-            self._app.remove_done_callback(self._app_finished)
         self._look()
 
     def _finish(self) -> None:
@@ -313,6 +313,8 @@ class Invocation:
         self._release_server()
         self._on_ended(self)
 
-    def _app_stepper(self) -> Stepper | None:
-        coroutine: Any = None if self._app is None else self._app.get_coro()
-        return coroutine if isinstance(coroutine, Stepper) else None
+    def _app_stepper(self) -> Stepper:
+        assert self._app is not None
+        stepper = self._app.get_coro()
+        assert isinstance(stepper, Stepper)
+        return stepper

@@ -127,6 +127,37 @@ def test_a_call_that_comes_after_the_ceiling_is_refused() -> None:
     )
 
 
+def test_a_future_that_comes_too_late_is_refused_and_left_alone() -> None:
+    """Only a coroutine that nobody will await is closed."""
+    futures: list[asyncio.Future[None]] = []
+
+    def app(stage: Stage) -> App:
+        async def work(lifetime: Any) -> None:
+            try:
+                await asyncio.sleep(50.0)
+            finally:
+                futures.append(asyncio.get_running_loop().create_future())
+                with pytest.raises(NoLiveInvocation):
+                    lifetime["wait_until"](futures[0])
+                stage.write("refused")
+
+        async def handler(scope: Any) -> None:
+            lifetime_of(scope)["wait_until"](work(lifetime_of(scope)))
+
+        return answer(handler)
+
+    async def main() -> Stage:
+        stage = Stage(app)
+        await call(stage.emulator)
+        await stage.rest()
+        return stage
+
+    stage = run_virtual(main)
+
+    assert stage.log == [(30.0, "refused")]
+    assert not futures[0].cancelled()
+
+
 def test_a_worker_thread_is_told_to_call_on_the_event_loop() -> None:
     """The context reaches the thread, the event loop does not."""
 

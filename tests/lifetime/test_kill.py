@@ -255,6 +255,26 @@ def test_callbacks_and_timers_of_a_killed_request_are_lines_of_it() -> None:
     assert stage.log == [(10.0, "timer at 10"), (29.0, "soon")]
 
 
+def test_a_context_ends_once() -> None:
+    """Whoever ends it a second time is not heard: a kill after the cut adds nothing."""
+    invocations: list[Invocation] = []
+
+    async def main() -> Stage:
+        stage = Stage(sheltering, on_start=invocations.append)
+        await call(stage.emulator)
+        await asyncio.sleep(1.0)
+        invocations[0].end(EndReason.SHUTDOWN)
+        invocations[0].end(EndReason.KILLED, mode=CutMode.KILL)
+        await stage.rest()
+        invocations[0].end(EndReason.KILLED, mode=CutMode.KILL)
+        return stage
+
+    stage = run_virtual(main)
+
+    assert stage.end() == (1.02, "shutdown")
+    assert stage.events(EventKind.TASK_KILLED) == []
+
+
 def test_a_call_that_is_due_at_the_kill_is_dropped() -> None:
     """Queued by the request in the very turn in which it is killed."""
 

@@ -290,8 +290,11 @@ def test_it_serves_and_stops_in_process_too(
         serving = asyncio.create_task(serve(served.app, options(host=host), recorder))
         url = await urls.get()
         answer = await request("GET", f"{url}/long?log={tmp_path / 'log'}")
+        _, idle = await asyncio.open_connection(host, int(url.rpartition(":")[2]))
         os.kill(os.getpid(), signal.SIGTERM)
         await serving
+        idle.close()
+        await idle.wait_closed()
         return answer
 
     assert asyncio.run(main()) == (200, b"ok")

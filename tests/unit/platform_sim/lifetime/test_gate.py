@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+import sys
 from collections.abc import AsyncIterator, Generator
 from typing import Any
 
@@ -287,6 +288,30 @@ def test_async_generators_are_noted_where_they_are_first_iterated() -> None:
         await other.aclose()
 
     run_virtual(main)
+
+
+def test_births_are_minded_outside_a_running_loop_too() -> None:
+    """There no loop has a generator hook to pass generators on to."""
+    gate = Gate()
+
+    async def generate() -> AsyncIterator[int]:
+        yield 1
+
+    loop = asyncio.new_event_loop()
+    before = sys.get_asyncgen_hooks()
+    try:
+        mind_births(loop)
+        token = CURRENT_GATE.set(gate)
+        generator: Any = generate()
+        stepping = anext(generator).__await__()
+        with pytest.raises(StopIteration):
+            next(stepping)
+        CURRENT_GATE.reset(token)
+        assert list(gate.generators) == [generator]
+        loop.run_until_complete(generator.aclose())
+    finally:
+        sys.set_asyncgen_hooks(*before)
+        loop.close()
 
 
 def test_the_loops_own_task_factory_still_makes_the_task() -> None:
