@@ -15,13 +15,6 @@ GUARD = LoopbackGuard()
 GUARD.install()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Keep looptime's pytest plugin out: it fails on every fixture without pytest-asyncio."""
-    plugin = config.pluginmanager.get_plugin("looptime_plugin")
-    if plugin is not None:
-        config.pluginmanager.unregister(plugin)
-
-
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """Run coroutine tests on asyncio, the only backend the product supports."""
