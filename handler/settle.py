@@ -10,7 +10,7 @@ to redrive.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import anyio
@@ -58,6 +58,7 @@ class Settler:
         verdict = within_limits(
             verdict,
             held,
+            unknown=log.unknown,
             due_at_ms=due_at_ms,
             max_passes=self.settings.max_passes,
             max_age_s=self.settings.max_age_s,
@@ -98,7 +99,10 @@ class Settler:
                 held, settlement=settlement, reason=verdict.reason, within_s=within_s
             ),
             VerdictKind.PARK: lambda within_s: store.park(
-                held, settlement=settlement, reason=verdict.reason, within_s=within_s
+                replace(held, unknown=log.unknown),
+                settlement=settlement,
+                reason=verdict.reason,
+                within_s=within_s,
             ),
             VerdictKind.RELEASE: lambda within_s: store.release(
                 held,

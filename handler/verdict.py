@@ -131,13 +131,20 @@ class PassLog:
 
 
 def within_limits(
-    verdict: Verdict, held: Marker, *, due_at_ms: int, max_passes: int, max_age_s: float
+    verdict: Verdict,
+    held: Marker,
+    *,
+    unknown: bool,
+    due_at_ms: int,
+    max_passes: int,
+    max_age_s: float,
 ) -> Verdict:
     """Return the verdict, or park in place of one more wait beyond the limits.
 
     Args:
         verdict: What the pass came to.
         held: The marker under this pass's claim.
+        unknown: Whether something sent may have been delivered; the person must read of it.
         due_at_ms: When it would be due again.
         max_passes: How many passes a marker may have.
         max_age_s: How old a marker may grow before a person decides.
@@ -145,12 +152,12 @@ def within_limits(
     if verdict.kind is not VerdictKind.RELEASE:
         return verdict
     if held.passes >= max_passes:
-        return Verdict(
-            kind=VerdictKind.PARK, reason=f"{held.passes} passes without a result: {verdict.reason}"
-        )
-    if due_at_ms - held.created_at_ms > max_age_s * 1000:
-        return Verdict(
-            kind=VerdictKind.PARK,
-            reason=f"older than {max_age_s:g} s without a result: {verdict.reason}",
-        )
-    return verdict
+        limit = f"{held.passes} passes"
+    elif due_at_ms - held.created_at_ms > max_age_s * 1000:
+        limit = f"older than {max_age_s:g} s"
+    else:
+        return verdict
+    doubt = "; it may have been delivered" if unknown else ""
+    return Verdict(
+        kind=VerdictKind.PARK, reason=f"{limit} without a result: {verdict.reason}{doubt}"
+    )

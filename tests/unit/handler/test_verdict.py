@@ -24,6 +24,7 @@ MARKER = Marker(
     claim_id="c",
     passes=1,
 )
+SPENT = "without a result: the budget was spent"
 RELEASE = Verdict(kind=VerdictKind.RELEASE, reason="the budget was spent")
 
 
@@ -181,22 +182,24 @@ def test_no_attempt_asked_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passes", "due_after_s", "expected", "said"),
+    ("passes", "due_after_s", "unknown", "expected", "said"),
     [
-        (1, 10, VerdictKind.RELEASE, "the budget was spent"),
-        (49, 10, VerdictKind.RELEASE, "the budget was spent"),
-        (50, 10, VerdictKind.PARK, "50 passes without a result: the budget was spent"),
-        (1, 3600, VerdictKind.RELEASE, "the budget was spent"),
-        (1, 3601, VerdictKind.PARK, "older than 3600 s without a result: the budget was spent"),
+        (1, 10, True, VerdictKind.RELEASE, "the budget was spent"),
+        (49, 10, False, VerdictKind.RELEASE, "the budget was spent"),
+        (50, 10, False, VerdictKind.PARK, f"50 passes {SPENT}"),
+        (50, 10, True, VerdictKind.PARK, f"50 passes {SPENT}; it may have been delivered"),
+        (1, 3600, False, VerdictKind.RELEASE, "the budget was spent"),
+        (1, 3601, False, VerdictKind.PARK, f"older than 3600 s {SPENT}"),
     ],
 )
 def test_waiting_beyond_a_limit_parks(
-    passes: int, due_after_s: int, expected: VerdictKind, said: str
+    passes: int, due_after_s: int, *, unknown: bool, expected: VerdictKind, said: str
 ) -> None:
     """Passes and age have limits, beyond which a person decides; the reason says which."""
     found = within_limits(
         RELEASE,
         replace(MARKER, passes=passes),
+        unknown=unknown,
         due_at_ms=NOW_MS + due_after_s * 1000,
         max_passes=50,
         max_age_s=3600,
@@ -210,7 +213,12 @@ def test_a_result_is_never_turned_into_a_limit(kind: VerdictKind) -> None:
     """Limits are on waiting; a result that is there is written whatever the count."""
     verdict = Verdict(kind=kind, reason="r")
     found = within_limits(
-        verdict, replace(MARKER, passes=99), due_at_ms=NOW_MS * 2, max_passes=1, max_age_s=1
+        verdict,
+        replace(MARKER, passes=99),
+        unknown=True,
+        due_at_ms=NOW_MS * 2,
+        max_passes=1,
+        max_age_s=1,
     )
 
     assert verdict is found
