@@ -141,7 +141,7 @@ class Acceptor:
         if deadline.for_work_s() <= 0:
             self.events.emit(Action.NO_ALLOWANCE, operation_id=operation_id)
             return None
-        if not self.places.take(claim.claim_id, deadline):
+        if lifetime.stopping() or not self.places.take(claim.claim_id, deadline):
             self.events.emit(Action.TURNED_AWAY, operation_id=operation_id)
             return None
         return deadline

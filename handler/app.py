@@ -179,7 +179,9 @@ class _Endpoints:
 
         async def run(answered: anyio.Event) -> None:
             try:
-                await service.delivery.run_pass(marker, deadline, after=answered)
+                await service.delivery.run_pass(
+                    marker, deadline, after=answered, stopping=lifetime.stopping
+                )
             finally:
                 self._places.give_back(claim_id)
 

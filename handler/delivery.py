@@ -20,6 +20,7 @@ from handler.budget import Deadline
 from handler.destinations import Destination, Operation
 from handler.events import Action, Events
 from handler.heartbeat import Hold, holding, interval_s
+from handler.lifetime import never
 from handler.outcome import Outcome
 from handler.reconcile import Finding, Permit, look_up, permit
 from handler.retry import Backoff
@@ -58,7 +59,12 @@ class Delivery:
     events: Events
 
     async def run_pass(
-        self, held: Marker, deadline: Deadline, *, after: anyio.Event | None = None
+        self,
+        held: Marker,
+        deadline: Deadline,
+        *,
+        after: anyio.Event | None = None,
+        stopping: Callable[[], bool] = never,
     ) -> Settled:
         """Try to finish the operation whose claim is `held`, and settle it.
 
@@ -66,6 +72,7 @@ class Delivery:
             held: The marker as this pass's own claim left it.
             deadline: The pass's one deadline.
             after: What the first attempt waits for; a cut before it gives the claim back.
+            stopping: Tells whether the process is about to end: then no attempt is begun.
 
         Returns:
             How the claim was settled.
@@ -81,7 +88,7 @@ class Delivery:
         try:
             if after is not None:
                 await after.wait()
-            log.verdict = await self._work(held, deadline, log)
+            log.verdict = await self._work(held, deadline, log, stopping)
             return await settler.settle(held, log.verdict, log, deadline)
         except anyio.get_cancelled_exc_class():
             # A native cancel reaches into the shield of a settle under way: the write is made
@@ -94,7 +101,9 @@ class Delivery:
             await settler.settle(held, log.when_cut("the pass failed"), log, deadline)
             raise
 
-    async def _work(self, held: Marker, deadline: Deadline, log: PassLog) -> Verdict:
+    async def _work(
+        self, held: Marker, deadline: Deadline, log: PassLog, stopping: Callable[[], bool]
+    ) -> Verdict:
         destination = self.destinations.get(held.destination)
         if destination is None:
             return Verdict(
@@ -117,10 +126,16 @@ class Delivery:
             deadline=deadline,
             events=self.events,
         ) as hold:
-            return await self._attempts(held, destination, deadline, log, hold)
+            return await self._attempts(held, destination, deadline, log, hold, stopping)
 
     async def _attempts(
-        self, held: Marker, destination: Destination, deadline: Deadline, log: PassLog, hold: Hold
+        self,
+        held: Marker,
+        destination: Destination,
+        deadline: Deadline,
+        log: PassLog,
+        hold: Hold,
+        stopping: Callable[[], bool],
     ) -> Verdict:
         backoff = Backoff(
             base_s=self.settings.backoff_base_s,
@@ -133,6 +148,10 @@ class Delivery:
             rounds += 1
             if hold.lost:
                 return Verdict(kind=VerdictKind.RELEASE, reason="the lease was lost")
+            if stopping():
+                if not log.attempts:
+                    self._tell(Action.TURNED_AWAY, held)
+                return Verdict(kind=VerdictKind.RELEASE, reason="the platform is stopping")
             verdict, asked_s = await self._round(held, destination, deadline, log)
             if verdict is not None:
                 return verdict

@@ -27,7 +27,7 @@ class Action(StrEnum):
     BACKGROUND_UNOWNED = "background_unowned"  # no lifetime: never started here, left to redrive
     BACKGROUND_REFUSED = "background_refused"  # wait_until raised: the claim's lease will tell
     NO_ALLOWANCE = "no_allowance"  # the platform grants nothing after the answer
-    TURNED_AWAY = "turned_away"  # too many passes here already; left to redrive
+    TURNED_AWAY = "turned_away"  # too many passes here, or a stop has begun; left to redrive
     PASS_STARTED = "pass_started"
     ATTEMPT_STARTED = "attempt_started"
     ATTEMPT_ENDED = "attempt_ended"

@@ -2,9 +2,10 @@
 
 `scope["extensions"]["outlast.lifetime"]` is a mapping with `wait_until(awaitable)`, which lets
 work go on after the answer, `remaining()`, the seconds the platform still grants (None: no bound;
-before the answer: all of what follows it), and `platform`, its name. It stands in request scopes
-and in the lifespan scope, so that strict mode can refuse to start on a server that would own no
-work after an answer.
+before the answer: all of what follows it), and `platform`, its name. A platform that is told
+before it stops may add `stopping()`: once it says so, no pass and no attempt begins here. The
+mapping stands in request scopes and in the lifespan scope, so that strict mode can refuse to start
+on a server that would own no work after an answer.
 
 Not here: the supplying side (the emulator, and `handler.targets`).
 """
@@ -17,9 +18,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from handler.errors import LifetimeMissing
 
-__all__ = ["EXTENSION", "Lifetime", "LifetimeGuard"]
+__all__ = ["EXTENSION", "Lifetime", "LifetimeGuard", "never"]
 
 EXTENSION = "outlast.lifetime"
+
+
+def never() -> bool:
+    """Say that no stop has begun, for a platform that does not tell."""
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +36,13 @@ class Lifetime:
         wait_until: Lets an awaitable go on after the answer.
         remaining: Returns the seconds still granted, or None when there is no bound.
         platform: The platform's name.
+        stopping: Tells whether an orderly stop has begun.
     """
 
     wait_until: Callable[[Awaitable[Any]], None]
     remaining: Callable[[], float | None]
     platform: str
+    stopping: Callable[[], bool] = never
 
     @classmethod
     def of(cls, scope: Mapping[str, Any]) -> Self | None:
@@ -46,6 +54,7 @@ class Lifetime:
             wait_until=supplied["wait_until"],
             remaining=supplied["remaining"],
             platform=supplied["platform"],
+            stopping=supplied.get("stopping", never),
         )
 
 

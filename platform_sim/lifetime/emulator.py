@@ -66,7 +66,7 @@ class Emulator:
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":
             self._attach()
-            await self._app(extend(scope, platform=self._profile.name), receive, send)
+            await self._app(self._extended(scope), receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -90,7 +90,7 @@ class Emulator:
         inside = outside.copy()
         inside.run(CURRENT_INVOCATION.set, invocation)
         name = f"{scope.get('method', '')} {scope.get('path', '')}".strip()
-        extended = extend(scope, platform=self._profile.name)
+        extended = self._extended(scope)
         if self._on_start is not None:
             self._on_start(invocation)
         invocation.start(self._run(extended, exchange), name=name, inside=inside)
@@ -103,6 +103,9 @@ class Emulator:
             raise
         finally:
             exchange.close()
+
+    def _extended(self, scope: Scope) -> Scope:
+        return extend(scope, platform=self._profile.name, stopping=lambda: self._stopping)
 
     async def _run(self, scope: Scope, exchange: Exchange) -> None:
         await self._app(scope, exchange.receive, exchange.send)
@@ -136,8 +139,10 @@ class Emulator:
     async def drain(self, *, within_s: float) -> None:
         """Wait for all requests and their work; cut what is left in time to be gone by `within_s`.
 
-        With the cut mode `cancel` the cut comes early by the cancel grace.
+        With the cut mode `cancel` the cut comes early by the cancel grace. From now on the contract
+        says that the platform is stopping.
         """
+        self._stopping = True
         grace_s = self._profile.cancel_grace_s if self._profile.cut is CutMode.CANCEL else 0.0
         await self._wait_gone(max(0.0, within_s - grace_s))
         for invocation in self.alive:

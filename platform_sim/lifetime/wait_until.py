@@ -9,7 +9,7 @@ Not here: what registering does (`invocation`).
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -74,7 +74,21 @@ def _current(function: str) -> Invocation:
     return invocation
 
 
-def extend(scope: MutableMapping[str, Any], *, platform: str) -> dict[str, Any]:
-    """Return a copy of an ASGI scope that carries the contract."""
-    contract = {"wait_until": wait_until, "remaining": remaining, "platform": platform}
+def extend(
+    scope: MutableMapping[str, Any], *, platform: str, stopping: Callable[[], bool]
+) -> dict[str, Any]:
+    """Return a copy of an ASGI scope that carries the contract.
+
+    Args:
+        scope: The scope as the server made it.
+        platform: The platform's name.
+        stopping: Tells whether an orderly stop has begun; work that is not begun by then should
+            not be begun here.
+    """
+    contract = {
+        "wait_until": wait_until,
+        "remaining": remaining,
+        "platform": platform,
+        "stopping": stopping,
+    }
     return {**scope, "extensions": {**(scope.get("extensions") or {}), EXTENSION: contract}}

@@ -38,7 +38,7 @@ def test_http_and_lifespan_scopes_carry_the_contract_and_others_pass_untouched()
 
     run_virtual(main)
 
-    assert set(seen["http"][EXTENSION]) == {"wait_until", "remaining", "platform"}
+    assert set(seen["http"][EXTENSION]) == {"wait_until", "remaining", "platform", "stopping"}
     assert seen["lifespan"][EXTENSION]["platform"] == "workers"
     assert seen["lifespan"]["other"] == {}
     assert seen["websocket"] == {"other": {}}
