@@ -59,6 +59,7 @@ class Emulator:
         self._clock: Clock | None = None
         self._alive: dict[Invocation, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
+        self._stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
