@@ -14,13 +14,14 @@ FAKE_CREDENTIALS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 
-_KEPT = frozenset({"OUTLAST_DYNOXIDE"})
+_KEPT = frozenset({"OUTLAST_DYNOXIDE", "OUTLAST_MODEL_HISTORIES", "OUTLAST_MODEL_SEED"})
 
 
 def scrub(environ: MutableMapping[str, str]) -> None:
     """Take away what could reach a real account or change a default; set fake credentials.
 
-    `OUTLAST_DYNOXIDE` stays: it tells the tests where a second store's binary is.
+    `OUTLAST_DYNOXIDE` stays: it tells the tests where a second store's binary is. So do the number
+    and the seed of the model's histories.
     """
     for name in list(environ):
         if name.startswith(("AWS_", "OUTLAST_", "BOTO_")) and name not in _KEPT:
