@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import Any
 
-from platform_sim.lifetime.gate import Gate, GateState, Stepper
+from platform_sim.lifetime.gate import Gate, Stepper
 
 __all__ = ["CURRENT_GATE", "mind_births"]
 
@@ -36,7 +36,7 @@ class _TaskFactory:
     ) -> "asyncio.Future[Any]":
         context: Context | None = more.get("context")
         gate = CURRENT_GATE.get() if context is None else context.get(CURRENT_GATE)
-        if gate is None or gate.state is GateState.RELEASED or isinstance(coroutine, Stepper):
+        if gate is None or isinstance(coroutine, Stepper):
             return self._task(loop, coroutine, more)
         stepper = gate.admit(coroutine, _stepper_of(asyncio.current_task(loop)))
         stepper.task = task = self._task(loop, stepper, more)

@@ -30,7 +30,6 @@ class GateState(StrEnum):
     OPEN = "open"
     FROZEN = "frozen"  # nothing born here is stepped until the thaw
     KILLED = "killed"  # nothing born here is stepped any more
-    RELEASED = "released"  # the request ended unharmed; what is born here now is nobody's
 
 
 def leak(thing: object) -> None:
@@ -135,11 +134,6 @@ class Gate:
         hold = asyncio.get_running_loop().create_future()
         self._holds.append(hold)
         return hold
-
-    def release(self) -> None:
-        """Stop minding what is born here: the request has ended and nothing of it is left."""
-        if self.state is GateState.OPEN:
-            self.state = GateState.RELEASED
 
 
 class Stepper(Coroutine[Any, Any, Any]):

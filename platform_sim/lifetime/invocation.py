@@ -140,8 +140,6 @@ class Invocation:
             self._open_window(CountedFrom.DISCONNECT)
             self._release_server()
         self._narrator.tell(EventKind.CLIENT_LEFT, remaining_s=self.remaining_s())
-        if self.states.platform is Platform.DRAINING and not self._held():
-            self.end(EndReason.CLIENT_LEFT)  # at once: there is no answer to take down
         self._look()
 
     def _app_finished(self, app: "asyncio.Task[None]") -> None:
@@ -308,7 +306,6 @@ class Invocation:
         if self._ceiling is not None:
             self._ceiling.cancel()
         self._happen(Happening.GONE)
-        self.gate.release()
         self._ending.finish()
         self._release_server()
         self._on_ended(self)

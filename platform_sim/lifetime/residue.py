@@ -42,12 +42,10 @@ def drop_residue(loop: asyncio.AbstractEventLoop, gate: Gate, killed: Iterable[S
             closed_by_loop.discard(generator)
     for stepper in killed:
         if stepper.task is not None:
-            _silence(stepper.task, gate)
+            _drop_done_callbacks(stepper.task, gate)
 
 
-def _silence(task: Any, gate: Gate) -> None:
-    # Nobody will await it, and it may be collected while pending: that is what killing means.
-    task._log_destroy_pending = False
+def _drop_done_callbacks(task: Any, gate: Gate) -> None:
     for callback, context in list(getattr(task, "_callbacks", None) or ()):
         module = getattr(_function(callback), "__module__", None) or ""
         kept = not _is_python(callback) or module.startswith(_KEPT_ON_TASKS)

@@ -1,7 +1,10 @@
 """The client leaves: what the function may still do, and what the window is counted from."""
 
 import asyncio
+import gc
 from typing import Any
+
+import pytest
 
 from platform_sim.lifetime.emulator import App
 from platform_sim.lifetime.profile import GENERIC, CutMode
@@ -115,6 +118,31 @@ def test_the_window_is_counted_from_the_disconnect() -> None:
     )
 
 
+def test_an_answer_after_the_disconnect_moves_nothing() -> None:
+    """The window is opened once: left at 1.0, answered into the void at 3.0, cut at 31.0."""
+
+    def app(stage: Stage) -> App:
+        async def handler(scope: Any) -> None:
+            lifetime_of(scope)["wait_until"](stage.work("bg", 50.0))
+            await asyncio.sleep(3.0)
+
+        return answer(handler)
+
+    async def main() -> Stage:
+        stage = Stage(app)
+        await leave_at(AsgiClient(stage.emulator), 1.0)
+        await stage.rest()
+        return stage
+
+    stage = run_virtual(main)
+
+    (answered,) = stage.events(EventKind.RESPONSE_END)
+    assert (answered.at_s, answered.fields["remaining_s"]) == (3.0, 28.0)
+    (cut,) = stage.events(EventKind.CUT)
+    assert cut.fields["text"].endswith("window 30.0 s counted from the disconnect at 1.0")
+    assert stage.end() == (31.0, "ceiling")
+
+
 def test_a_handler_is_cut_with_the_last_work_that_held_it() -> None:
     """s22, reset: the work ends at 2.0, the handler that would answer at 50.0 ends with it."""
 
@@ -167,7 +195,9 @@ def test_leaving_is_seen_although_the_app_never_receives() -> None:
     assert stage.story(EventKind.CLIENT_LEFT) == [(1.2, "client_left", "")]
 
 
-def test_the_disconnect_after_the_answer_is_no_client_that_left() -> None:
+def test_the_disconnect_after_the_answer_is_no_client_that_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """What uvicorn does: receive also says http.disconnect once the response is complete."""
 
     def app(stage: Stage) -> App:
@@ -188,6 +218,8 @@ def test_the_disconnect_after_the_answer_is_no_client_that_left() -> None:
 
     stage = run_virtual(main)
 
+    gc.collect()
+    assert caplog.records == []
     assert stage.log == [(0.5, "{'type': 'http.disconnect'}"), (2.0, "bg")]
     assert stage.events(EventKind.CLIENT_LEFT) == []
     assert stage.end() == (2.0, "done")
@@ -215,6 +247,39 @@ def test_the_app_is_told_that_its_client_left() -> None:
 
     assert stage.log == [(0.0, "http.request"), (1.0, "http.disconnect"), (5.0, "bg")]
     assert stage.end() == (5.0, "done")
+
+
+@pytest.mark.parametrize("cut", list(CutMode))
+def test_a_listening_app_hears_of_its_client_before_it_is_cut(cut: CutMode) -> None:
+    """s12, reset, with the signal: what needs no wait is done, then the invocation is over."""
+    listeners: list[Any] = []
+
+    def app(stage: Stage) -> App:
+        async def listen(receive: Any) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            stage.write("client left")
+            await stage.work("reaction", 1.0)
+
+        async def run(scope: Any, receive: Any, send: Any) -> None:
+            del scope, send
+            listeners.append(asyncio.create_task(listen(receive)))
+            await stage.work("tick", *[0.5] * 6)
+
+        return run
+
+    async def main() -> Stage:
+        stage = Stage(app, cut=cut)
+        await leave_at(AsgiClient(stage.emulator), 1.2)
+        await stage.rest()
+        return stage
+
+    stage = run_virtual(main)
+
+    cancelled = [(1.2, "reaction cancelled"), (1.2, "tick cancelled")]
+    assert stage.log[:3] == [(0.5, "tick"), (1.0, "tick"), (1.2, "client left")]
+    assert sorted(stage.log[3:]) == (cancelled if cut is CutMode.CANCEL else [])
+    assert stage.end() == (1.2, "client_left")
 
 
 def test_a_killed_handler_writes_nothing_when_its_client_leaves() -> None:

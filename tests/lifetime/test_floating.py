@@ -242,7 +242,7 @@ def test_work_registered_right_after_the_answer_is_accepted() -> None:
             await respond(send)
             await asyncio.sleep(0)
             lifetime_of(scope)["wait_until"](stage.work("bg", 2.0))
-            await stage.work("app", 1.0)
+            await stage.work("app", 1.0, 5.0)
 
         return run
 
@@ -254,7 +254,7 @@ def test_work_registered_right_after_the_answer_is_accepted() -> None:
 
     stage = run_virtual(main)
 
-    assert stage.log == [(1.0, "app"), (2.0, "bg")]
+    assert stage.log == [(1.0, "app"), (2.0, "bg"), (2.0, "app cancelled")]
     assert stage.end() == (2.0, "done")
 
 

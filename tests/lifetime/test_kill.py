@@ -168,6 +168,39 @@ def test_async_generators_of_a_killed_request_are_never_closed() -> None:
     assert cancelled.log == [(30.0, "generator closed")]
 
 
+def test_an_async_generator_that_others_hold_is_never_closed_either() -> None:
+    """Dropped after the kill, it is not finalised."""
+    held: list[Any] = []
+
+    def app(stage: Stage) -> App:
+        async def chunks() -> AsyncIterator[int]:
+            try:
+                yield 1
+            finally:
+                stage.write("generator closed")
+
+        async def handler(scope: Any) -> None:
+            held.append(chunks())
+            await anext(held[0])
+            lifetime_of(scope)["wait_until"](stage.work("bg", 50.0))
+
+        return answer(handler)
+
+    async def main() -> Stage:
+        stage = Stage(app, cut=CutMode.KILL)
+        await call(stage.emulator)
+        await stage.rest()
+        held.clear()
+        gc.collect()
+        await asyncio.sleep(1.0)
+        return stage
+
+    stage = run_virtual(main)
+
+    assert stage.log == []
+    assert stage.end() == (30.0, "ceiling")
+
+
 SCRIPT = """
 import asyncio, sys
 from dataclasses import replace
@@ -273,6 +306,36 @@ def test_a_context_ends_once() -> None:
 
     assert stage.end() == (1.02, "shutdown")
     assert stage.events(EventKind.TASK_KILLED) == []
+
+
+def test_nothing_is_told_of_a_request_after_its_end() -> None:
+    """Neither its client's leaving nor the ending of its killed tasks."""
+    invocations: list[Invocation] = []
+
+    def app(stage: Stage) -> App:
+        async def handler(scope: Any) -> None:
+            lifetime_of(scope)["wait_until"](stage.work("bg", 50.0))
+            await asyncio.sleep(50.0)
+
+        return answer(handler)
+
+    async def main() -> Stage:
+        stage = Stage(app, on_start=invocations.append)
+        client = AsgiClient(stage.emulator)
+        serving = client.start()
+        await asyncio.sleep(1.0)
+        invocations[0].end(EndReason.KILLED, mode=CutMode.KILL)
+        invocations[0].client_left()
+        await serving
+        return stage
+
+    stage = run_virtual(main)
+
+    assert [event.kind for event in stage.recorder.events][-3:] == [
+        EventKind.TASK_KILLED,
+        EventKind.APP_KILLED,
+        EventKind.CONTEXT_END,
+    ]
 
 
 def test_a_call_that_is_due_at_the_kill_is_dropped() -> None:

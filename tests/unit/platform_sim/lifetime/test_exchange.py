@@ -171,13 +171,36 @@ def test_an_app_that_answers_at_once_is_never_read_for() -> None:
 
         return run
 
-    async def main() -> tuple[int, int]:
+    made: list[Any] = []
+
+    def factory(loop: Any, coroutine: Any, **more: Any) -> Any:
+        made.append(coroutine)
+        return asyncio.Task(coroutine, loop=loop, **more)
+
+    async def main() -> tuple[int, int, int, int]:
+        asyncio.get_running_loop().set_task_factory(factory)
         stage = Stage(at_once)
         fast = await call(stage.emulator)
+        fast_tasks = len(made)
         slow = await call(stage.emulator, path="/slow")
-        return fast.reads, slow.reads
+        return fast.reads, fast_tasks, slow.reads, len(made) - fast_tasks
 
-    assert run_virtual(main) == (0, 2)
+    assert run_virtual(main) == (0, 1, 2, 2)
+
+
+def test_reading_ends_with_the_response() -> None:
+    """Also where the server's receive is not woken by the answer."""
+
+    async def main() -> int:
+        stage = Stage(lambda stage: sending(stage, START, {"type": "http.response.body"}))
+        client = AsgiClient(stage.emulator)
+        client._changed.set = lambda: None  # type: ignore[method-assign]
+        await client.run()
+        await stage.rest()
+        await asyncio.sleep(0)
+        return len(asyncio.all_tasks())
+
+    assert run_virtual(main) == 1
 
 
 @pytest.mark.parametrize(
