@@ -138,14 +138,13 @@ def _parse(raw: bytes) -> tuple[_Body, Any]:
         body = msgspec.json.decode(raw, type=_Body)
         # The envelope's decoder skips over the payload; this looks inside.
         meaning = _MEANING.decode(body.payload)
-        bytes(body.payload).decode("utf-8")
     except msgspec.ValidationError as error:
         text = str(error)
         field = next((name for name in ("destination", "payload") if f"`{name}`" in text), None)
         if field is None:
             field = "destination" if "$.destination" in text else "body"
         raise Problem(400, "bad-request", text, field=field, remedy=_REMEDY) from error
-    except (msgspec.DecodeError, ArithmeticError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, ArithmeticError, RecursionError) as error:
         detail = f"the body is not JSON: {error}"
         raise Problem(400, "malformed-json", detail, field="body", remedy=_REMEDY) from error
     return body, meaning

@@ -445,8 +445,11 @@ def test_cookies_of_one_answer_are_not_sent_with_the_next_request() -> None:
 
     async def main() -> bytes:
         async with peer(sets_cookie) as served, sender() as opened:
+            # By name: aiohttp's own jar keeps no cookies for bare addresses anyhow.
+            url = served.url.replace("127.0.0.1", "localhost")
             for _ in range(2):
-                await opened.send(post(served.url), Trace())
+                await opened.send(post(url), Trace())
+            assert served.requests == 2
             return served.connections[0].received
 
     assert b"cookie" not in asyncio.run(main()).lower()

@@ -13,7 +13,7 @@ from storage.states import State
 from storage.transport.base import Reply, Transport
 from storage.transport.memory import MemoryTransport
 
-__all__ = ["FaultyTransport", "down", "lost_reply", "slow", "target"]
+__all__ = ["Fate", "FaultyTransport", "down", "lost_reply", "slow", "target"]
 
 Fault = Callable[[Request], "Fate | None"]
 
@@ -26,9 +26,13 @@ class Fate:
         delay_s: Seconds before the write lands; forever hangs there.
         error: Raised in place of a reply.
         lands: Whether the write lands although the error is raised.
+        reply_after_s: Seconds between the landing and its reply.
+        deaf: The call takes its time whatever it was given.
     """
 
     delay_s: float = 0.0
+    reply_after_s: float = 0.0
+    deaf: bool = False
     error: StoreError | None = None
     lands: bool = False
 
@@ -84,7 +88,7 @@ class FaultyTransport:
         self.calls.append(request)
         fate = (self.fault and self.fault(request)) or Fate()
         late = StoreUnavailable("no answer in time", may_have_written=writes(request))
-        if fate.delay_s >= within_s:
+        if fate.delay_s >= within_s and not fate.deaf:
             await anyio.sleep(within_s)
             raise late
         if fate.delay_s:
@@ -93,7 +97,9 @@ class FaultyTransport:
             if fate.lands:
                 await self.inner.execute(request, within_s=within_s)
             raise fate.error
-        return await self.inner.execute(request, within_s=within_s)
+        reply = await self.inner.execute(request, within_s=within_s)
+        await anyio.sleep(fate.reply_after_s)
+        return reply
 
     async def aclose(self) -> None:
         """Count the close."""

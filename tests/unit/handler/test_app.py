@@ -132,6 +132,14 @@ def test_every_refusal_is_a_problem_that_names_field_and_remedy(
     assert (setting.transport.writes, setting.platform.tasks) == (0, [])
 
 
+def test_an_id_that_can_be_none_of_ours_is_not_asked_for() -> None:
+    """A store refuses overlong keys as a mistake of ours; to the caller it is just not there."""
+    setting = Setting()
+    answer = run_virtual(lambda: setting.get(setting.app(), "/operations/" + "x" * 37))
+
+    assert (answer.status, setting.transport.calls) == (404, [])
+
+
 def test_405_names_the_methods_there_are() -> None:
     """As RFC 9110 asks."""
     setting = Setting()
@@ -381,6 +389,25 @@ def test_the_service_is_opened_at_start_up_and_closed_once_at_the_end() -> None:
 
     assert run_virtual(main) == ["1", "1"]
     assert (opened.transports[0].closed, opened.senders[0].closed) == (1, 1)
+
+
+def test_an_app_that_is_started_again_has_a_service_again() -> None:
+    """Some servers run one app's lifespan more than once."""
+    opened, platform = Opened(), Platform()
+
+    async def main() -> list[int]:
+        app, statuses = app_over(opened), list[int]()
+        for _ in range(2):
+            (task, *_), stop = await lifespan(app, platform.extensions())
+            path = "/operations/x"
+            answer = await call(app, "GET", path, extensions=platform.extensions())
+            statuses.append(answer.status)
+            stop.set()
+            await task
+        return statuses
+
+    assert run_virtual(main) == [404, 404]
+    assert [transport.closed for transport in opened.transports] == [1, 1]
 
 
 def test_making_the_app_opens_nothing_and_the_first_request_does() -> None:

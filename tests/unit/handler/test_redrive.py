@@ -529,7 +529,7 @@ def test_a_cancelled_run_hands_back_and_settles() -> None:
 def test_a_run_cancelled_during_a_claim_gives_that_claim_back() -> None:
     """Its write may land after the cut: nobody else could tell it from a lost pass."""
     setting, sender = scene(
-        fault=lambda call: slow(0.5) if target(call) is State.CLAIMED else None,
+        fault=lambda call: Fate(reply_after_s=0.5) if target(call) is State.CLAIMED else None,
     )
 
     async def main() -> None:
@@ -567,6 +567,56 @@ def test_claims_set_aside_are_handed_back_by_a_cancelled_run() -> None:
 
     assert states(setting) == {"uncertain": 2, "undelivered": 8}
     assert {marker.claim_id for marker in setting.markers()} == {None}
+
+
+def test_an_unknown_that_is_handed_back_stays_unknown() -> None:
+    """A lost pass's claim, taken over and not started, is no less uncertain for that."""
+    setting, _ = scene(by_url={URLS["a"]: [HANG]}, redrive_per_destination=1)
+
+    async def main() -> None:
+        await owe(setting, "a")
+        await abandon(setting)
+        await anyio.sleep(51)
+        task = asyncio.ensure_future(setting.redrive())
+        await anyio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+
+    run_virtual(main)
+
+    assert [(m.state, m.unknown, m.attempts) for m in setting.markers()] == [
+        (State.UNCERTAIN, True, 1)
+    ] * 2
+
+
+def test_a_run_that_was_frozen_hands_back_when_it_thaws() -> None:
+    """Its budget is over by the wall clock; giving claims back has time of its own."""
+    setting, sender = scene(by_url={URLS["a"]: [HANG]}, redrive_per_destination=1)
+
+    async def main() -> RedriveReport:
+        await owe(setting, "a", "a", "a")
+        task = asyncio.ensure_future(setting.redrive())
+        await anyio.sleep(3)
+        setting.clock.wall_ahead_s = 300.0
+        return await task
+
+    report = run_virtual(main)
+
+    assert (report.handed_back, len(sender.sends)) == (2, 1)
+    assert states(setting) == {"claimed": 1, "undelivered": 2}
+
+
+def test_what_exceeds_a_share_is_left_alone_for_a_while() -> None:
+    """Or the next run would claim it and hand it back again."""
+    setting, _ = scene(redrive_batch=4, shard_count=1)
+
+    async def main() -> list[int]:
+        await owe(setting, *["a"] * 10)
+        await setting.redrive()
+        now_ms = setting.clock.wall_ms()
+        return sorted((marker.due_at_ms or 0) - now_ms for marker in setting.markers())[-6:]
+
+    assert run_virtual(main)[-2:] == [10_000, 10_000]
 
 
 def test_a_hand_back_that_fails_is_told() -> None:

@@ -254,6 +254,19 @@ def test_o09_after_the_deadline_only_a_confirmation_is_still_written(left_s: flo
     }
 
 
+def test_a_transport_that_overstays_is_cut_at_the_deadline() -> None:
+    """The bound does not hang on a transport that keeps its own time."""
+    scene = Scene()
+
+    async def main() -> tuple[Settled, float]:
+        fate = Fate(delay_s=60.0, deaf=True)
+        how = await scene.settle(VerdictKind.RELEASE, left_s=1.0, fault=lambda _: fate)
+        return how, anyio.current_time()
+
+    assert run_virtual(main) == (Settled.UNWRITTEN, 1.0)
+    assert scene.told[0][1]["reason"] == "no time was left for the write"
+
+
 def test_a_late_confirmation_is_bounded_by_the_reserve() -> None:
     """Worth one more reserve, not an endless wait."""
     scene = Scene()
