@@ -12,7 +12,7 @@ Not here: who freezes and when (`invocation`, the lab), clocks (`platform_sim.wo
 """
 
 import heapq
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, Handle
 from typing import Any
 
 from platform_sim.lifetime.births import CURRENT_GATE
@@ -35,7 +35,8 @@ def freeze(loop: AbstractEventLoop, gate: Gate) -> None:
         handle._scheduled = False  # a cancelled timer must not be counted as one of the loop's
     heapq.heapify(scheduled)
     for handle in gate.parked_calls:
-        ready.remove(handle)
+        # The loop has counted what it will run in this turn: something must stand in its place.
+        ready[ready.index(handle)] = _nothing(loop)
 
 
 def thaw(loop: AbstractEventLoop, gate: Gate) -> None:
@@ -50,6 +51,16 @@ def thaw(loop: AbstractEventLoop, gate: Gate) -> None:
             heapq.heappush(scheduled, handle)
     gate.parked_timers, gate.parked_calls = [], []
     gate.thaw()
+
+
+def _nothing(loop: AbstractEventLoop) -> Handle:
+    handle = Handle(_do_nothing, (), loop)
+    handle.cancel()
+    return handle
+
+
+def _do_nothing() -> None:
+    """Be a call that was cancelled."""
 
 
 def _queues(loop: AbstractEventLoop) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ from platform_sim.world.script import Step, Then
 
 __all__ = ["Broken", "Network", "NetworkError", "Site", "Turn", "Unreachable"]
 
-_LOOKUP_PATH = "/effects/"
+_LOOKUPS = "effects"
 _LOOKUP_STATUS: Mapping[Lookup, int] = {
     Lookup.FOUND: 200,
     Lookup.IN_PROGRESS: 409,
@@ -68,32 +68,36 @@ class Site:
         receiver: What answers.
         turns: What the n-th connection for a key meets; the last one repeats.
         lookups: Scripted answers to lookups; the truth when there are none.
+        own_turns: Turns of single keys, in place of `turns`.
     """
 
     receiver: Receiver
     turns: tuple[Turn, ...] = (Turn(),)
     lookups: tuple[Step, ...] = ()
+    own_turns: dict[str, tuple[Turn, ...]] = field(default_factory=dict)
     connections: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
 
     def next_turn(self, key: str) -> Turn:
         """Return what the next connection for a key meets."""
         self.connections[key] += 1
-        return self.turns[min(self.connections[key], len(self.turns)) - 1]
+        turns = self.own_turns.get(key, self.turns)
+        return turns[min(self.connections[key], len(turns)) - 1]
 
 
 class Network:
     """Connections of all replicas to all sites.
 
     Args:
-        sites: By host name.
+        sites: By name, which stands in the path: `/hooks/NAME`, `/effects/NAME/KEY`.
         context: The world's own context.
     """
 
     def __init__(self, sites: Mapping[str, Site], context: Context) -> None:
         self._sites = sites
         self._context = context
-        self._open: dict[str, set[asyncio.Task[Reply | None]]] = {}
+        # In order: what is closed first must not depend on addresses in memory.
+        self._open: dict[str, dict[asyncio.Task[Reply | None], None]] = {}
 
     async def request(
         self,
@@ -111,19 +115,18 @@ class Network:
             Unreachable: No byte of it left.
             Broken: A byte left and no reply came.
         """
-        parts = urlsplit(url)
-        site = self._sites.get(parts.hostname or "")
+        path = urlsplit(url).path
+        _, kind, name, *rest = (*path.split("/"), "", "")
+        site = self._sites.get(name)
         if site is None:
-            raise Unreachable(f"no host {parts.hostname!r}")
-        if method == "GET":
-            return await self._ask(replica, site, parts.path, byte_leaves)
-        return await self._carry(
-            replica, site, Arrival(path=parts.path, key=key, body=body), byte_leaves
-        )
+            raise Unreachable(f"nobody is at {path!r}")
+        if method == "GET" and kind == _LOOKUPS:
+            return await self._ask(replica, site, rest[0], byte_leaves)
+        return await self._carry(replica, site, Arrival(path=path, key=key, body=body), byte_leaves)
 
     def hang_up(self, replica: str) -> None:
         """Close every connection of a replica that is no more."""
-        for connection in self._open.pop(replica, set()):
+        for connection in self._open.pop(replica, {}):
             connection.cancel()
 
     async def _carry(
@@ -147,11 +150,10 @@ class Network:
         return reply
 
     async def _ask(
-        self, replica: str, site: Site, path: str, byte_leaves: Callable[[], None]
+        self, replica: str, site: Site, key: str, byte_leaves: Callable[[], None]
     ) -> Reply:
         if site.receiver.down:
             raise Unreachable("connection refused")
-        key = path.removeprefix(_LOOKUP_PATH)
         site.asked[key] += 1
         byte_leaves()
         reply = await self._connection(replica, self._looked_up(site, key, site.asked[key]))
@@ -173,9 +175,9 @@ class Network:
         self, replica: str, exchange: Coroutine[Any, Any, Reply | None]
     ) -> Reply | None:
         connection = asyncio.get_running_loop().create_task(exchange, context=self._context.copy())
-        mine = self._open.setdefault(replica, set())
-        mine.add(connection)
-        connection.add_done_callback(mine.discard, context=self._context)
+        mine = self._open.setdefault(replica, {})
+        mine[connection] = None
+        connection.add_done_callback(lambda done: mine.pop(done, None), context=self._context)
         return await connection
 
 

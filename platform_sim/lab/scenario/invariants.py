@@ -12,13 +12,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from platform_sim.lab.scenario.run import Played
+from platform_sim.lab.scenario.file import Receiver
+from platform_sim.lab.scenario.played import Played
 from platform_sim.lab.scenario.story import StoryEvent
 
 __all__ = ["INVARIANTS", "broken_invariants"]
 
 _EPSILON_S = 0.01
+_ABOVE_2XX = 300
 _DUE = frozenset({"claimed", "undelivered", "uncertain"})
+_CONFIRMING = frozenset({"delivered", "found"})
 _OWN = frozenset({"release", "reject", "park", "heartbeat"})
 # What may follow what, by one write; the words are the design's.
 _MOVES: Mapping[str, frozenset[tuple[str | None, str]]] = MappingProxyType(
@@ -105,7 +108,7 @@ def _delivered_means_confirmed(played: Played) -> Iterator[str]:
     confirmed: set[str | None] = set()
     for event in played.story.of("attempt_ended", "looked_up", "write"):
         if event.kind != "write":
-            if "delivered" in event.fields.values() or "found" in event.fields.values():
+            if {event.fields.get("outcome"), event.fields.get("finding")} & _CONFIRMING:
                 confirmed.add(event.operation_id)
         elif _landed_in(event, "delivered") and event.operation_id not in confirmed:
             yield f"{event.operation_id} became delivered at {event.at_s:.3f} unconfirmed"
@@ -121,6 +124,8 @@ def _unknown_stays_unknown(played: Played) -> Iterator[str]:
                 unknown.add((event.operation_id, event.source))
             case "looked_up" if event.fields["finding"] == "absent":
                 unknown.discard((event.operation_id, event.source))
+            case "write" if event.fields["event"] == "takeover" and not event.fields["refused"]:
+                unknown.add((event.operation_id, event.source))
             case "write" if _landed_in(event, "undelivered"):
                 released = event.fields["event"] == "release"
                 if released and (event.operation_id, event.source) in unknown:
@@ -135,13 +140,16 @@ def _first_one_home_counts(played: Played) -> Iterator[str]:
     for event in played.story.of("write"):
         if event.fields["refused"]:
             continue
+        if event.fields["before"] is None:
+            delivered.discard(event.operation_id)  # its retention is over: a new operation
         if event.operation_id in delivered and event.fields["after"] != "delivered":
             yield f"{event.operation_id} was delivered and became {event.fields['after']}"
         if event.fields["after"] == "delivered":
             delivered.add(event.operation_id)
         before = event.fields["claim_before"]
-        if event.fields["event"] in _OWN and holder.get(event.operation_id) != event.source:
-            yield f"{event.source} wrote {event.fields['event']} under the claim {before} of another"
+        own = event.fields["by_claim"] == before and holder.get(event.operation_id) == event.source
+        if event.fields["event"] in _OWN and not own:
+            yield f"{event.source} wrote {event.fields['event']} under the claim {before}, not its"
         if event.fields["claim_after"] != before:
             taken = event.fields["claim_after"] is not None
             holder[event.operation_id] = event.source if taken else None
@@ -187,10 +195,15 @@ def _same_key_same_bytes(played: Played) -> Iterator[str]:
             yield f"a request with the key {key!r} belongs to no marker"
     for name, counts in played.end.effects.items():
         receiver = played.scenario.receivers[name]
-        dedupes = receiver.idempotent if receiver.dedupes is None else receiver.dedupes
         for key, count in counts.items():
-            if dedupes and count > 1:
+            if receiver.does_dedupe and count > 1 and not _lies(receiver):
                 yield f"{key} had {count} effects at the deduplicating receiver {name}"
+
+
+def _lies(receiver: Receiver) -> bool:
+    """Tell whether a receiver says of an effect that it is not there."""
+    denies = any(turn.status >= _ABOVE_2XX and turn.commit is not None for turn in receiver.replies)
+    return denies or bool(receiver.lookups) or bool(receiver.statuses)
 
 
 def _landed_in(event: StoryEvent, *states: str) -> bool:

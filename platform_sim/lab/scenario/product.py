@@ -1,6 +1,6 @@
 """What the experiment is done to, as the lab sees it: a product that can be opened in a world.
 
-The lab imports no product. Whoever joins the two (`platform_sim.wiring`) supplies these.
+The lab imports no product. Whoever joins the two (`platform_sim.wiring_lab`) supplies these.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from platform_sim.lab.scenario.file import Scenario, StoreFailure
+from platform_sim.lab.scenario.faults import StoreFailure
+from platform_sim.lab.scenario.file import Scenario
+from platform_sim.lab.scenario.vocabulary import Words
 from platform_sim.lifetime.emulator import App
 from platform_sim.world.clocks import ReplicaClock, WorldClock
 from platform_sim.world.network import Network
@@ -75,7 +77,7 @@ class OpenProduct(Protocol):
     def rows(self) -> Mapping[str, Mapping[str, Any]]:
         """Return every stored row by operation id, as plain data."""
 
-    def break_row(self, operation_id: str, attributes: Mapping[str, str | int]) -> None:
+    def break_row(self, operation_id: str, attributes: Mapping[Any, str | int]) -> None:
         """Set stored attributes of a row; an empty string takes one away."""
 
     def operation_id(self, key: str) -> str:
@@ -91,6 +93,9 @@ class Product(Protocol):
         Raises:
             BadScenario: The message names the key.
         """
+
+    def words(self) -> Words:
+        """Return the words that a scenario may use of it."""
 
     def open(self, scenario: Scenario, world: WorldParts) -> OpenProduct:
         """Open it; the scenario has passed `check`."""

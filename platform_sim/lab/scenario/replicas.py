@@ -2,7 +2,7 @@
 
 Rules: a kill lets no further line of the replica run and closes its connections; a freeze steps
 nothing of it and keeps them; TERM gives what runs its grace and then kills. A web replica that is
-gone refuses connections until it is replaced.
+gone refuses connections until it is replaced; one that is frozen keeps them waiting.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.middleware.base import BaseHTTPMiddleware
 
+from platform_sim.lab.scenario.probe import OnRequest, OnRun
 from platform_sim.lab.scenario.story import Story
 from platform_sim.lifetime.births import CURRENT_GATE, mind_births
 from platform_sim.lifetime.cut import EndReason
@@ -26,7 +27,7 @@ from platform_sim.world.clients import Answer, Client
 from platform_sim.world.clocks import ReplicaClock
 from platform_sim.world.network import Network
 
-__all__ = ["RedriveReplica", "WebReplica", "without_lifetime"]
+__all__ = ["RedriveReplica", "WebReplica", "with_middlewares", "without_lifetime"]
 
 
 class WebReplica:
@@ -45,6 +46,7 @@ class WebReplica:
         clock: ReplicaClock,
         network: Network,
         story: Story,
+        on_request: OnRequest | None = None,
     ) -> None:
         self.startup_error: str | None = None
         self._name = name
@@ -52,8 +54,11 @@ class WebReplica:
         self._clock = clock
         self._network = network
         self._story = story
-        self._emulator = Emulator(app, profile=profile, observer=self)
+        self._emulator = Emulator(app, profile=profile, observer=self, on_start=on_request)
         self._taking = False
+        self._awake = asyncio.Event()
+        self._awake.set()
+        self._draining = False
         self._lifespan: asyncio.Task[None] | None = None
         self._to_lifespan: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
 
@@ -80,11 +85,18 @@ class WebReplica:
         """Serve one client; a replica that is gone refuses the connection."""
         if not self._taking:
             return Answer(status=None)
-        return await client.ask(self._emulator)
+        return await client.ask(self._serve)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._awake.wait()
+        if self._taking or self._draining:
+            await self._emulator(scope, receive, send)
 
     def kill(self) -> None:
         """Let no further line of it run."""
-        self._taking = False
+        self._taking = self._draining = False
+        self._clock.thaw()
+        self._awake.set()
         for invocation in self._emulator.alive:
             invocation.end(EndReason.KILLED, mode=CutMode.KILL)
         self._network.hang_up(self._name)
@@ -92,6 +104,7 @@ class WebReplica:
     def freeze(self) -> None:
         """Step nothing of it."""
         self._clock.freeze()
+        self._awake.clear()
         for invocation in self._emulator.alive:
             freeze(asyncio.get_running_loop(), invocation.gate)
 
@@ -100,10 +113,11 @@ class WebReplica:
         self._clock.thaw()
         for invocation in self._emulator.alive:
             thaw(asyncio.get_running_loop(), invocation.gate)
+        self._awake.set()
 
     async def term(self, grace_s: float) -> None:
         """Stop taking requests, give what runs its grace, then kill."""
-        self._taking = False
+        self._draining, self._taking = self._taking, False
         await self._emulator.drain(within_s=grace_s)
         self.kill()
         await self.close()
@@ -126,18 +140,21 @@ class RedriveReplica:
         clock: ReplicaClock,
         network: Network,
         story: Story,
+        on_run: OnRun | None = None,
     ) -> None:
         self._name = name
         self._run = run
+        self._on_run = on_run
         self._clock = clock
         self._network = network
         self._story = story
+        self._frozen = False
         self._gate: Gate | None = None
         self._task: asyncio.Future[None] | None = None
 
     def begin(self, life_s: float | None) -> None:
-        """Begin a run, cancelled after `life_s`; skipped while the last one still runs."""
-        if self._task is not None and not self._task.done():
+        """Begin a run, cancelled after `life_s`; skipped while the last runs, or frozen."""
+        if self._frozen or (self._task is not None and not self._task.done()):
             self._story.tell(self._name, "run_skipped")
             return
         loop = asyncio.get_running_loop()
@@ -146,6 +163,8 @@ class RedriveReplica:
         context = Context()
         context.run(CURRENT_GATE.set, gate)
         self._story.tell(self._name, "run_started")
+        if self._on_run is not None:
+            self._on_run(gate, self.kill)
         self._task = task = loop.create_task(_finish(self._run), context=context)
         task.add_done_callback(self._ended)
         if life_s is not None:
@@ -162,6 +181,8 @@ class RedriveReplica:
 
     def kill(self) -> None:
         """Let no further line of the run under way happen."""
+        self._frozen = False
+        self._clock.thaw()
         if self._gate is not None and self._task is not None and not self._task.done():
             killed = self._gate.kill()
             drop_residue(asyncio.get_running_loop(), self._gate, killed)
@@ -170,12 +191,14 @@ class RedriveReplica:
 
     def freeze(self) -> None:
         """Step nothing of it."""
+        self._frozen = True
         self._clock.freeze()
         if self._gate is not None:
             freeze(asyncio.get_running_loop(), self._gate)
 
     def thaw(self) -> None:
         """Let it go on."""
+        self._frozen = False
         self._clock.thaw()
         if self._gate is not None:
             thaw(asyncio.get_running_loop(), self._gate)

@@ -4,13 +4,15 @@ Rules: a fault strikes once, except trouble with the store and the index, which 
 instant until their end or for a number of calls. A named point strikes inside the code that
 reaches it, so what is killed there runs to its next await and no further.
 
-Not here: what a kill or a freeze does (`replicas`), how a store call fails (`wiring`).
+Not here: what a kill or a freeze does (`strikes`, `replicas`), how a store call fails (the
+product's wiring).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from platform_sim.lab.scenario.file import Act, Fault, Scenario
+from platform_sim.lab.scenario.faults import Act, Fault
+from platform_sim.lab.scenario.file import Scenario
 from platform_sim.lab.scenario.product import StoreTrouble
 from platform_sim.lab.scenario.story import Story, StoryEvent
 from platform_sim.world.clocks import WorldClock
@@ -61,7 +63,8 @@ class Troubles:
 
     def begin(self, fault: Fault, event: StoryEvent | None = None) -> None:
         """Let a fault strike now."""
-        self._story.tell("world", "fault", do=fault.do.value, at=fault.at)
+        whom = fault.replica or fault.receiver or fault.operation
+        self._story.tell("world", "fault", do=fault.do.value, to=whom, at=fault.at)
         if fault.do in _LASTING:
             self._lasting.append(_Lasting(fault=fault, from_s=self._clock.now_s()))
         else:
@@ -99,6 +102,8 @@ class Troubles:
                 self.begin(fault, event)
 
     def _concerns(self, fault: Fault, event: StoryEvent) -> bool:
+        if event.kind == "write" and fault.calls and event.fields["event"] not in fault.calls:
+            return False
         if fault.operation is None:
             return True
         return self._story.names.get(fault.operation) == event.operation_id is not None

@@ -7,9 +7,10 @@ from typing import Any
 from platform_sim.lab.scenario.file import Scenario
 from platform_sim.lab.scenario.invariants import broken_invariants
 from platform_sim.lab.scenario.judge import failures_of
+from platform_sim.lab.scenario.played import Played
 from platform_sim.lab.scenario.product import Product
 from platform_sim.lab.scenario.report import OperationSeen, operations_seen
-from platform_sim.lab.scenario.run import Played, play
+from platform_sim.lab.scenario.run import play
 from platform_sim.lab.scenario.story import StoryEvent
 
 __all__ = ["Verdict", "judged", "timeline"]

@@ -1,0 +1,327 @@
+"""A world: built from a scenario, everything in it happens on virtual time, and it ends.
+
+Rules: all randomness comes from the scenario's seed. The world's own tasks run outside every
+replica's context, so no kill reaches them. What must be known at an instant is photographed just
+after it. A world that does not come to rest is stopped: its replicas are killed and it ends early.
+
+Not here: what faults do (`strikes`), the virtual time (`loop`).
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context
+from functools import partial
+from random import Random
+from typing import Any
+
+from platform_sim.lab.scenario.agenda import Agenda
+from platform_sim.lab.scenario.asks import Ask, asks_of, client_of
+from platform_sim.lab.scenario.file import Scenario
+from platform_sim.lab.scenario.played import Photograph, Played
+from platform_sim.lab.scenario.probe import Probe
+from platform_sim.lab.scenario.product import OpenProduct, Product, ReplicaParts, WorldParts
+from platform_sim.lab.scenario.replicas import (
+    RedriveReplica,
+    WebReplica,
+    with_middlewares,
+    without_lifetime,
+)
+from platform_sim.lab.scenario.story import CURRENT_REQUEST, Story, StoryEvent
+from platform_sim.lab.scenario.strikes import Strikes
+from platform_sim.lab.scenario.troubles import Troubles
+from platform_sim.lifetime.profile import Profile
+from platform_sim.world.clients import Answer
+from platform_sim.world.clocks import ReplicaClock, WorldClock
+from platform_sim.world.network import Network, Site
+from platform_sim.world.receiver import Receiver
+from platform_sim.world.script import Script
+
+__all__ = ["World"]
+
+_JUST_AFTER_S = 0.001
+
+
+class World:
+    """The world of one run; made and played once, inside its event loop.
+
+    Attributes:
+        clock: True time.
+        story: What happened so far.
+        network: Reaches the receivers.
+        sites: The receivers by name.
+        webs, redrives: The replicas by name.
+        clocks: The replicas' clocks by name.
+        opened: The product.
+    """
+
+    clock: WorldClock
+    story: Story
+    network: Network
+    sites: Mapping[str, Site]
+    opened: OpenProduct
+
+    def __init__(
+        self, scenario: Scenario, profile: Profile, product: Product, probe: Probe
+    ) -> None:
+        self.scenario = scenario
+        self.profile = profile
+        self.webs: dict[str, WebReplica] = {}
+        self.redrives: dict[str, RedriveReplica] = {}
+        self.clocks: dict[str, ReplicaClock] = {}
+        self._product = product
+        self._probe = probe
+        self._random = Random(scenario.seed)  # noqa: S311  replayable, not secret
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._photographs: dict[float, Photograph] = {}
+        self._startup_errors: list[str] = []
+        self._asks = {ask.name: ask for ask in asks_of(scenario)}
+        self._over = probe.over
+        self._ended_early: str | None = None
+
+    async def play(self) -> Played:
+        """Run it to its end.
+
+        Raises:
+            Exception: A defect of the world itself.
+        """
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._note_defect)
+        self._context = Context()
+        self.clock = WorldClock(loop, loop.time())
+        self.story = Story(self.clock)
+        self.story.on_full = self.stop
+        self.sites = {name: self._site(name) for name in self.scenario.receivers}
+        self.network = Network(self.sites, self._context)
+        strikes = Strikes(self)
+        self._troubles = Troubles(self.scenario, self.clock, self.story, strikes.strike)
+        self.story.listeners += [strikes.note_pass, self._note_replies]
+        self.opened = self._product.open(self.scenario, self._parts())
+        await self._start_replicas()
+        self._schedule(loop)
+        try:
+            async with asyncio.timeout(self.scenario.run_for_s + 2 * _JUST_AFTER_S):
+                await self._over.wait()
+        except TimeoutError:
+            pass
+        return await self._end()
+
+    def stop(self, reason: str) -> None:
+        """End the world early."""
+        if self._ended_early is None:
+            self._ended_early = reason
+            for replica in self.replicas().values():
+                replica.kill()
+            self._over.set()
+
+    def replicas(self) -> Mapping[str, WebReplica | RedriveReplica]:
+        """Return every replica by name."""
+        return {**self.webs, **self.redrives}
+
+    def names(self) -> Mapping[str, str]:
+        """Return the operation ids that are known so far, by the requests' names."""
+        derived = {
+            name: self.opened.operation_id(ask.key.strip())
+            for name, ask in self._asks.items()
+            if ask.key is not None
+        }
+        return {**derived, **self.story.names}
+
+    # Parts.
+
+    def _parts(self) -> WorldParts:
+        return WorldParts(
+            clock=self.clock,
+            network=self.network,
+            tell=self.story.tell,
+            meet=self._troubles.meet,
+            index_lag_s=self._troubles.index_lag_s,
+            later=self.later,
+        )
+
+    def _site(self, name: str) -> Site:
+        described = self.scenario.receivers[name]
+
+        def committed(key: str) -> None:
+            self.story.tell(f"receiver:{name}", "committed", operation_id=key)
+
+        receiver = Receiver(now_ms=self.clock.wall_ms, dedupe=False, on_commit=committed)
+        script = Script(dedupe=described.does_dedupe, dedupe_window_s=described.dedupe_window_s)
+        receiver.learn(name, script)
+        return Site(receiver=receiver, turns=described.replies, lookups=described.lookups)
+
+    def _note_replies(self, event: StoryEvent) -> None:
+        name = CURRENT_REQUEST.get()
+        if event.kind == "accepted" and name is not None and event.operation_id is not None:
+            request = self._asks[name].request
+            if request.replies is not None:
+                self.sites[request.destination].own_turns[event.operation_id] = request.replies
+
+    def _replica(self, name: str) -> ReplicaParts:
+        clock = self.clocks.setdefault(name, ReplicaClock(self.clock))
+        return ReplicaParts(
+            name=name,
+            clock=clock,
+            random=Random(self._random.getrandbits(64)),  # noqa: S311  replayable, not secret
+        )
+
+    async def _start_replicas(self) -> None:
+        for number in range(1, self.scenario.platform.web_replicas + 1):
+            await self.start_web(f"web-{number}")
+        for number in range(1, self.scenario.redrive.replicas + 1):
+            name = f"redrive-{number}"
+            parts = self._replica(name)
+            self.redrives[name] = RedriveReplica(
+                name,
+                partial(self.opened.redrive, parts),
+                clock=parts.clock,
+                network=self.network,
+                story=self.story,
+                on_run=self._probe.on_run,
+            )
+
+    async def start_web(self, name: str) -> None:
+        """Start a web replica, in place of the one that had this name."""
+        parts = self._replica(name)
+        app = self.opened.web(parts)
+        if not self.scenario.platform.lifetime:
+            app = without_lifetime(app)
+        web = WebReplica(
+            name,
+            with_middlewares(app, self.scenario.platform.middlewares),
+            profile=self.profile,
+            clock=parts.clock,
+            network=self.network,
+            story=self.story,
+            on_request=self._probe.on_request,
+        )
+        self.webs[name] = web
+        await web.start()
+        if web.startup_error is not None:
+            self._startup_errors.append(web.startup_error)
+
+    # What happens when.
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        agenda = Agenda()
+        for fault in self._troubles.timed:
+            assert fault.at_s is not None
+            agenda.put(fault.at_s, partial(self._troubles.begin, fault))
+        for ask in self._asks.values():
+            for at_s in ask.at_s:
+                agenda.put(at_s, partial(self._ask, ask))
+        self._schedule_redrive(agenda)
+        asked = [expect.at_s for expect in self.scenario.expect]
+        asked += [total.at_s for total in self.scenario.totals]
+        for instant in dict.fromkeys(asked):
+            if instant is not None:
+                agenda.put(instant + _JUST_AFTER_S, partial(self._photograph, instant))
+        agenda.begin(loop, self.clock.started_s, self._context)
+
+    def _schedule_redrive(self, agenda: Agenda) -> None:
+        plan = self.scenario.redrive
+        first_s = plan.every_s if plan.first_at_s is None else plan.first_at_s
+        end_s = self.scenario.run_for_s
+        until_s = end_s if plan.until_s is None else min(plan.until_s, end_s)
+        number = 0
+        while self.redrives and first_s + number * plan.every_s <= until_s:
+            at_s = round(first_s + number * plan.every_s, 6)
+            for place, replica in enumerate(self.redrives.values()):
+                agenda.put(at_s + place * plan.stagger_s, partial(replica.begin, plan.life_s))
+            number += 1
+
+    def at(self, at_s: float, act: Callable[[], object]) -> None:
+        """Do something at an instant that was not known beforehand."""
+        asyncio.get_running_loop().call_at(
+            self.clock.started_s + at_s, act, context=self._context.copy()
+        )
+
+    def later(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Run an async function outside every replica."""
+
+        async def run() -> None:
+            try:
+                await act()
+            except Exception as defect:  # noqa: BLE001  raised again at the end
+                self.story.defects.append(defect)
+
+        task = asyncio.get_running_loop().create_task(run(), context=self._context.copy())
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop, context=self._context)
+
+    def _ask(self, ask: Ask) -> None:
+        async def send() -> None:
+            CURRENT_REQUEST.set(ask.name)
+            replica = ask.request.replica
+            self.story.tell("client", "request", request=ask.name, replica=replica)
+            answer = await self.webs[replica].serve(client_of(ask))
+            self._tell_answer(ask, answer)
+
+        self.later(send)
+
+    def _tell_answer(self, ask: Ask, answer: Answer) -> None:
+        told = _decoded(answer.body)
+        operation_id = told.get("id")
+        left = None if answer.left_after_s is None else ask.request.client.how.value
+        self.story.tell(
+            "client",
+            "answer",
+            operation_id=operation_id,
+            request=ask.name,
+            status=answer.status,
+            state=told.get("state"),
+            stored=operation_id in self.opened.rows(),
+            left=left,
+        )
+
+    def _photograph(self, at_s: float) -> None:
+        self._photographs[at_s] = self._now(at_s)
+
+    def _now(self, at_s: float) -> Photograph:
+        receivers = {name: site.receiver for name, site in self.sites.items()}
+        return Photograph(
+            at_s=at_s,
+            rows={key: dict(row) for key, row in self.opened.rows().items()},
+            wire={name: tuple(each.ledger.requests) for name, each in receivers.items()},
+            effects={name: dict(+each.effects.counts) for name, each in receivers.items()},
+            events=len(self.story.events),
+        )
+
+    # The end.
+
+    def _note_defect(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # Only what a callback raised: a task nobody awaits is told of whenever it is collected.
+        if "handle" in context and isinstance(context.get("exception"), Exception):
+            self.story.defects.append(context["exception"])
+
+    async def _end(self) -> Played:
+        end = self._now(self.scenario.run_for_s)
+        names = self.names()
+        self.story.listeners.clear()
+        for replica in self.replicas().values():
+            replica.kill()
+        for task in tuple(self._tasks):
+            task.cancel()
+        for site in self.sites.values():
+            await site.receiver.aclose()
+        if self.story.defects:
+            raise self.story.defects[0]
+        return Played(
+            scenario=self.scenario,
+            story=self.story,
+            end=end,
+            photographs=self._photographs,
+            names=names,
+            startup_errors=tuple(self._startup_errors),
+            ended_early=self._ended_early,
+        )
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    try:
+        decoded = json.loads(body)
+    except ValueError:
+        return {}
+    if not isinstance(decoded, dict):
+        return {}
+    return {name: value for name, value in decoded.items() if isinstance(value, str)}
