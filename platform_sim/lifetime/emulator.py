@@ -17,6 +17,7 @@ from platform_sim.lifetime.births import mind_births
 from platform_sim.lifetime.clock import Clock
 from platform_sim.lifetime.cut import EndReason
 from platform_sim.lifetime.exchange import Exchange, Receive, Scope, Send
+from platform_sim.lifetime.handover import HANDOVER
 from platform_sim.lifetime.invocation import Invocation, Surroundings
 from platform_sim.lifetime.profile import CutMode, Profile
 from platform_sim.lifetime.wait_until import CURRENT_INVOCATION, extend
@@ -92,12 +93,14 @@ class Emulator:
         inside.run(CURRENT_INVOCATION.set, invocation)
         name = f"{scope.get('method', '')} {scope.get('path', '')}".strip()
         extended = self._extended(scope)
+        extended["extensions"][HANDOVER] = {}
         if self._on_start is not None:
             self._on_start(invocation)
         invocation.start(self._run(extended, exchange), name=name, inside=inside)
         exchange.read(clock.loop)
         try:
             await invocation.over
+            await exchange.handed_over()
         except asyncio.CancelledError:
             # The server gave the request up; nobody is left who would take an answer.
             invocation.client_left()

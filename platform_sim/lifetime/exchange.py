@@ -13,8 +13,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMa
 from contextvars import Context
 from typing import Any, TypeVar
 
+from platform_sim.lifetime.handover import HANDOVER, Handover
 from platform_sim.lifetime.intake import Intake
 from platform_sim.lifetime.invocation import Invocation
+from platform_sim.lifetime.states import Client
 
 __all__ = ["Exchange", "Message", "Receive", "Scope", "Send", "run_in"]
 
@@ -39,6 +41,7 @@ class Exchange:
         self._trailers = False
         self._ended = False
         self._reading: asyncio.Task[None] | None = None
+        self._handover: Handover | None = None
         self.receive = self._intake.receive
 
     def read(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,22 +52,35 @@ class Exchange:
         loop.call_soon(self._start_reading, loop, context=self._outside)
 
     def _start_reading(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._invocation.over.done():
+        if not self._invocation.over.done() or self._handover is not None:
             self._reading = loop.create_task(self._pump(), context=self._outside)
 
     async def _pump(self) -> None:
         await self._intake.pump(self._server_receive)
         self._invocation.client_left()
         self._intake.disconnect()
+        if self._handover is not None:
+            self._handover.stop()
 
     def close(self) -> None:
-        """Stop reading, and tell the app that no more messages will come."""
+        """Stop reading and passing on, and tell the app that no more messages will come."""
         if self._reading is not None:
             self._reading.cancel()
+        if self._handover is not None:
+            self._handover.stop()
         self._intake.disconnect()
 
     async def send(self, message: Message) -> None:
-        """Pass a message of the app to the server, and note what it means."""
+        """Pass a message of the app to the server, and note what it means.
+
+        Raises:
+            RuntimeError: The body was handed over: it is not the app's any more.
+        """
+        if self._handover is not None:
+            raise RuntimeError("the body was handed over: the app cannot send one of its own")
+        if message["type"] == HANDOVER:
+            self._hand_over(message)
+            return
         await run_in(self._outside, _call(self._server_send, message))
         kind = message["type"]
         if kind == "http.response.start":
@@ -73,6 +89,22 @@ class Exchange:
         elif not self._ended and self._is_last(message):
             self._ended = True
             self._invocation.response_ended()
+
+    def _hand_over(self, message: Message) -> None:
+        self._ended = True
+        if self._invocation.states.client is not Client.LEFT:
+            self._handover = Handover(
+                message["chunks"],
+                self._server_send,
+                outside=self._outside,
+                on_over=self._invocation.body_over,
+            )
+        self._invocation.response_ended("handed_over")
+
+    async def handed_over(self) -> None:
+        """Wait until a body that was handed over is over, raising what broke it."""
+        if self._handover is not None:
+            await self._handover.over()
 
     def _is_last(self, message: Message) -> bool:
         match message["type"]:

@@ -126,10 +126,14 @@ class Invocation:
         """Note the answer's first message."""
         self._narrator.tell(EventKind.RESPONSE_START, status=status)
 
-    def response_ended(self) -> None:
-        """Note the answer's last message."""
+    def response_ended(self, how: str = "complete") -> None:
+        """Note the answer's last message, or that its body was handed over."""
         self._happen(Happening.RESPONSE_END)
-        self._response_over("complete")
+        self._response_over(how)
+
+    def body_over(self, how: str) -> None:
+        """Note that a body that was handed over is over: complete, left or failed."""
+        self._narrator.tell(EventKind.BODY_OVER, how=how)
 
     def client_left(self) -> None:
         """Note that the client went away; nothing once it has its answer or the context ended."""

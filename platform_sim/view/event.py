@@ -23,7 +23,8 @@ class EventKind(StrEnum):
     STARTED = "started"  # profile, allowance_s, cut, wall_ms: the run these events belong to
     REQUEST = "request"  # name (method and path)
     RESPONSE_START = "response_start"  # status
-    RESPONSE_END = "response_end"  # how: complete, failed, missing; remaining_s
+    RESPONSE_END = "response_end"  # how: complete, failed, missing, handed_over; remaining_s
+    BODY_OVER = "body_over"  # how: complete, left, failed: what was handed over is over
     CLIENT_LEFT = "client_left"  # remaining_s
     REGISTERED = "registered"  # task, name, remaining_s
     TASK_DONE = "task_done"  # task, name, after_cut
