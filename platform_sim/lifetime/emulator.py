@@ -19,7 +19,7 @@ from platform_sim.lifetime.cut import EndReason
 from platform_sim.lifetime.exchange import Exchange, Receive, Scope, Send
 from platform_sim.lifetime.handover import HANDOVER
 from platform_sim.lifetime.invocation import Invocation, Surroundings
-from platform_sim.lifetime.profile import CutMode, Profile
+from platform_sim.lifetime.profile import CutMode, Profile, ShutdownRule
 from platform_sim.lifetime.wait_until import CURRENT_INVOCATION, extend
 from platform_sim.view.event import Event, EventKind
 from platform_sim.view.recorder import Observer, Silent
@@ -143,10 +143,15 @@ class Emulator:
     async def drain(self, *, within_s: float) -> None:
         """Wait for all requests and their work; cut what is left in time to be gone by `within_s`.
 
+        Work is not waited for where the profile's shutdown grace is for answers only.
+
         With the cut mode `cancel` the cut comes early by the cancel grace. From now on the contract
         says that the platform is stopping.
         """
         self._stopping = True
+        if self._profile.shutdown is ShutdownRule.ANSWERS:
+            for invocation in self.alive:
+                invocation.let_go()
         grace_s = self._profile.cancel_grace_s if self._profile.cut is CutMode.CANCEL else 0.0
         await self._wait_gone(max(0.0, within_s - grace_s))
         for invocation in self.alive:

@@ -100,6 +100,7 @@ class Invocation:
         self._window: Window | None = None
         self._ceiling: asyncio.TimerHandle | None = None
         self._settling = False
+        self._let_go = False
         self._ending: Ending | None = None
 
     # Stage 1: the request arrives.
@@ -222,9 +223,14 @@ class Invocation:
             tell(EventKind.TASK_DONE, after_cut=cut)
         self._look()
 
+    def let_go(self) -> None:
+        """Let registered work hold the context no more: it ends with the answer."""
+        self._let_go = True
+        self._look()
+
     def _held(self) -> bool:
         if self._registry:
-            return True
+            return not self._let_go
         return self._profile.floating is FloatingRule.HOLDS and self._is_alive()
 
     def _is_alive(self) -> bool:
@@ -257,6 +263,8 @@ class Invocation:
             self.end(self._natural_reason())
 
     def _natural_reason(self) -> EndReason:
+        if self._registry:
+            return EndReason.SHUTDOWN
         if self.states.function is Function.FAILED:
             return EndReason.FAILED
         if self.states.function is Function.RUNNING:

@@ -23,6 +23,7 @@ __all__ = [
     "DisconnectRule",
     "FloatingRule",
     "Profile",
+    "ShutdownRule",
     "find_profile",
 ]
 
@@ -59,6 +60,14 @@ class CutMode(StrEnum):
     KILL = "kill"  # no further line of the request runs: no `finally`, no `except`
 
 
+@unique
+class ShutdownRule(StrEnum):
+    """What the shutdown grace is for."""
+
+    WORK = "work"  # answers under way and registered work
+    ANSWERS = "answers"  # answers under way; registered work is cut when no answer holds it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """The limits of one platform.
@@ -74,7 +83,8 @@ class Profile:
         cut: What a cut is.
         cancel_grace_s: Seconds between a delivered cancellation and the kill of what is left.
         scheduled_limit_s: Seconds a scheduled run may take; None means unbounded.
-        shutdown_grace_s: Seconds that requests and registered work get when the host stops.
+        shutdown_grace_s: Seconds that what `shutdown` names gets when the host stops.
+        shutdown: What that grace is for.
 
     Raises:
         BadProfile: A number is negative, or the cancel grace does not fit in the shutdown grace.
@@ -91,6 +101,7 @@ class Profile:
     cancel_grace_s: float = 0.1
     scheduled_limit_s: float | None = None
     shutdown_grace_s: float = 10.0
+    shutdown: ShutdownRule = ShutdownRule.WORK
 
     def __post_init__(self) -> None:
         limits = (self.allowance_s, self.scheduled_limit_s, self.shutdown_grace_s)
