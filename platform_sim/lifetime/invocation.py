@@ -105,11 +105,25 @@ class Invocation:
 
     # Stage 1: the request arrives.
 
-    def start(self, app: Coroutine[Any, Any, None], *, name: str, inside: Context) -> None:
-        """Run the app call in `inside`, which becomes this request's context."""
+    def start(
+        self,
+        app: Coroutine[Any, Any, None],
+        *,
+        name: str,
+        inside: Context,
+        counted_from: CountedFrom = CountedFrom.REQUEST,
+    ) -> None:
+        """Run the app call in `inside`, which becomes this request's context.
+
+        Args:
+            app: The app call.
+            name: For people.
+            inside: The context.
+            counted_from: What a window that opens with the start is said to be counted from.
+        """
         self._narrator.tell(EventKind.REQUEST, name=name)
         if self._profile.clock_start is ClockStart.REQUEST:
-            self._open_window(CountedFrom.REQUEST)
+            self._open_window(counted_from)
             self._arm()
         inside.run(CURRENT_GATE.set, self.gate)
         self._app = self._loop.create_task(app, name=name, context=inside)

@@ -19,6 +19,7 @@ class CountedFrom(StrEnum):
     ANSWER = "the answer"
     DISCONNECT = "the disconnect"
     REQUEST = "the request"
+    DISPATCH = "the dispatch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
