@@ -35,6 +35,7 @@ class Known(StrEnum):
 class _Memory:
     body_sha256: str
     done_at_ms: int | None = None
+    lost_at_ms: int | None = None
     window_s: float | None = None
 
 
@@ -77,6 +78,11 @@ class Effects:
         if dedupe:
             self._memory.setdefault(key, _Memory(body_sha256=body_sha256))
 
+    def lose(self, key: str, body_sha256: str, *, lease_s: float) -> None:
+        """Remember a key whose effect never comes, until its lease of `lease_s` is over."""
+        lost_at_ms = self._now_ms() + round(lease_s * 1000)
+        self._memory.setdefault(key, _Memory(body_sha256=body_sha256, lost_at_ms=lost_at_ms))
+
     def commit(
         self, key: str, body_sha256: str, *, dedupe: bool, window_s: float | None = None
     ) -> None:
@@ -101,6 +107,8 @@ class Effects:
             self._on_commit(key)
 
     def _lapsed(self, memory: _Memory) -> bool:
+        if memory.lost_at_ms is not None:
+            return self._now_ms() >= memory.lost_at_ms
         return (
             memory.done_at_ms is not None
             and memory.window_s is not None

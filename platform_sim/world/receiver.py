@@ -175,6 +175,8 @@ class Receiver:
             if step.commits is Commit.AFTER:
                 commit()
 
+        if step.key_lease_s is not None and dedupe:
+            effects.lose(key, body_sha256, lease_s=step.key_lease_s)
         if step.commits is not Commit.NEVER:
             effects.begin(key, body_sha256, dedupe=dedupe)
         if step.commits is Commit.BEFORE:

@@ -43,6 +43,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         then: Reply, hang or drop.
         replay: Whether the receiver's dedupe may answer instead of this step (200 for a key that
             is done, 409 for one in progress). Even without, a deduped key has one effect.
+        key_lease_s: The receiver takes the key and loses the effect (it crashed in between): for
+            so many seconds a deduped key is in progress there, then as if it had never come. Only
+            with a commit of "never".
     """
 
     delay_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -51,6 +54,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     commit: Commit | None = None
     then: Then = Then.REPLY
     replay: bool = True
+    key_lease_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what no single field can say."""
+        if self.key_lease_s is not None and self.commits is not Commit.NEVER:
+            raise ValueError("`key_lease_s` needs `commit = \"never\"`")
 
     @property
     def commits(self) -> Commit:

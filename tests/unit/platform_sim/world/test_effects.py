@@ -51,3 +51,19 @@ def test_the_window_counts_from_the_effect() -> None:
         seen.append(effects.recall("k", "b"))
 
     assert seen == [Known.DONE, None]
+
+
+def test_o18_a_key_whose_effect_was_lost_is_in_progress_until_its_lease_is_over() -> None:
+    """Then it counts as unfinished, and its next request has the effect."""
+    now_ms = [0]
+    effects = Effects(lambda: now_ms[0])
+    effects.lose("k", "sha", lease_s=30.0)
+    seen = [effects.recall("k", "sha")]
+    now_ms[0] = 30_000
+    seen.append(effects.recall("k", "sha"))
+    effects.begin("k", "sha", dedupe=True)
+    effects.commit("k", "sha", dedupe=True)
+
+    assert seen == [Known.IN_PROGRESS, None]
+    assert effects.counts["k"] == 1
+    assert effects.recall("k", "sha") is Known.DONE

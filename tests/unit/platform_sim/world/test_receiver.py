@@ -347,3 +347,34 @@ def test_closing_ends_work_that_is_still_going_on() -> None:
         return len(asyncio.all_tasks()) - 1
 
     assert run_virtual(leftovers) == 0
+
+
+def test_o18_a_receiver_that_crashed_after_taking_the_key_has_the_effect_later() -> None:
+    """409 while its own lease on the key lasts, then the effect, then the stored answer."""
+
+    async def scene(receiver: Receiver) -> None:
+        script(receiver, {"status": 500, "key_lease_s": 30}, {"status": 200})
+        for wait_s in (0.0, 10.0, 20.0, 60.0):
+            await asyncio.sleep(wait_s)
+            await receiver.handle(arrival())
+
+    receiver = play(scene)
+
+    assert seen(receiver) == [
+        ("replied", 0, 500),
+        ("in_progress", 0, 409),
+        ("replied", 0, 200),
+        ("replayed", 0, 200),
+    ]
+    assert receiver.effects.counts["k"] == 1
+
+
+def test_without_dedupe_a_lost_effect_leaves_no_key_behind() -> None:
+    """A receiver that knows no keys cannot hold one."""
+
+    async def scene(receiver: Receiver) -> None:
+        script(receiver, {"status": 500, "key_lease_s": 30}, {"status": 200}, dedupe=False)
+        await receiver.handle(arrival())
+        await receiver.handle(arrival())
+
+    assert [status for _, _, status in seen(play(scene))] == [500, 200]

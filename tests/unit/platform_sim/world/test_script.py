@@ -45,6 +45,7 @@ def test_a_script_may_say_how_repeats_are_treated() -> None:
         ([{}, {"status": 700}], r"<= 599.*\$\.steps\[1\]\.status"),
         ([{"sleep": 1}], r"unknown field `sleep`.*\$\.steps\[0\]"),
         ([{"then": "explode"}], r"explode.*\$\.steps\[0\]\.then"),
+        ([{"key_lease_s": 1}], r"key_lease_s` needs `commit"),
         ({"dedupe_window_s": 0}, r"> 0.*\$\.dedupe_window_s"),
         (7, r"Expected `object`"),
     ],
