@@ -126,7 +126,9 @@ class Delivery:
             deadline=deadline,
             events=self.events,
         ) as hold:
-            return await self._attempts(held, destination, deadline, log, hold, stopping)
+            # Noted inside: the heartbeats' end awaits, and a cut there must not cost the verdict.
+            log.verdict = await self._attempts(held, destination, deadline, log, hold, stopping)
+        return log.verdict
 
     async def _attempts(
         self,
