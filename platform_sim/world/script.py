@@ -59,7 +59,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         """Check what no single field can say."""
         if self.key_lease_s is not None and self.commits is not Commit.NEVER:
-            raise ValueError("`key_lease_s` needs `commit = \"never\"`")
+            raise ValueError('`key_lease_s` needs `commit = "never"`')
 
     @property
     def commits(self) -> Commit:

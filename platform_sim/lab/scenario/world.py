@@ -75,7 +75,8 @@ class World:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._photographs: dict[float, Photograph] = {}
         self._startup_errors: list[str] = []
-        self._asks = {ask.name: ask for ask in asks_of(scenario)}
+        self._asks = tuple(asks_of(scenario))
+        self._requests = {ask.name: ask.request for ask in self._asks}
         self._over = probe.over
         self._ended_early: str | None = None
 
@@ -121,8 +122,8 @@ class World:
     def names(self) -> Mapping[str, str]:
         """Return the operation ids that are known so far, by the requests' names."""
         derived = {
-            name: self.opened.operation_id(ask.key.strip())
-            for name, ask in self._asks.items()
+            ask.name: self.opened.operation_id(ask.key.strip())
+            for ask in self._asks
             if ask.key is not None
         }
         return {**derived, **self.story.names}
@@ -153,7 +154,7 @@ class World:
     def _note_replies(self, event: StoryEvent) -> None:
         name = CURRENT_REQUEST.get()
         if event.kind == "accepted" and name is not None and event.operation_id is not None:
-            request = self._asks[name].request
+            request = self._requests[name]
             if request.replies is not None:
                 self.sites[request.destination].own_turns[event.operation_id] = request.replies
 
@@ -207,7 +208,7 @@ class World:
         for fault in self._troubles.timed:
             assert fault.at_s is not None
             agenda.put(fault.at_s, partial(self._troubles.begin, fault))
-        for ask in self._asks.values():
+        for ask in self._asks:
             for at_s in ask.at_s:
                 agenda.put(at_s, partial(self._ask, ask))
         self._schedule_redrive(agenda)
