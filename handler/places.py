@@ -23,7 +23,8 @@ class Places:
 
     def take(self, claim_id: str, deadline: Deadline) -> bool:
         """Take a place for the pass of a claim; False when all are taken."""
-        if self.taken() >= self._most:
+        # What is over is looked for only when it matters: an accept must not cost a walk.
+        if len(self._taken) >= self._most and self.taken() >= self._most:
             return False
         self._taken[claim_id] = deadline
         return True
