@@ -12,7 +12,8 @@ from platform_sim.host.errors import OptionError
 from platform_sim.host.ports import choose_ports
 from platform_sim.host.topology import HOST, Programs, Topology
 from platform_sim.lifetime.errors import BadProfile
-from platform_sim.lifetime.profile import WORKERS, CutMode, Profile, find_profile
+from platform_sim.lifetime.profile import WORKERS, CutMode, Profile
+from platform_sim.lifetime.profile_file import resolve_profile
 
 __all__ = ["DEFAULTS", "LocalOptions", "checked"]
 
@@ -33,7 +34,7 @@ class LocalOptions:
         cut: What happens at the ceiling.
         app: The ASGI app to run, by import string; None: the handler.
         store: Address of an existing DynamoDB; None: a local one is started.
-        profile: Name of the platform profile; None: the reference profile.
+        profile: Name of the platform profile, or path of a TOML file; None: the reference profile.
         web_port, store_port, receiver_port: Where they listen; 0: any free port.
     """
 
@@ -55,7 +56,7 @@ class LocalOptions:
         Raises:
             BadProfile: There is none of that name.
         """
-        return WORKERS if self.profile is None else find_profile(self.profile)
+        return WORKERS if self.profile is None else resolve_profile(self.profile)
 
     @property
     def ceiling_in_force_s(self) -> float | None:
@@ -112,7 +113,7 @@ def checked(options: LocalOptions) -> list[str]:
     _check_seconds("--budget-s", options.budget_s, "Give seconds above 0, such as 25")
     _check_seconds("--redrive-every-s", options.redrive_every_s, "Give seconds, such as 15")
     if options.cut not in _CUTS:
-        raise OptionError("--cut", f"there is no {options.cut!r}", f"Use {' or '.join(_CUTS)}")
+        raise OptionError("--cut", f"there is no {options.cut!r}", f"Use one of {', '.join(_CUTS)}")
     if options.store is not None and not options.store.startswith(("http://", "https://")):
         raise OptionError(
             "--store", f"{options.store!r} is no address", "Give one like http://127.0.0.1:8000"

@@ -32,7 +32,8 @@ from platform_sim.host.ready import announce
 from platform_sim.host.signals import StopRequests, stop_requests
 from platform_sim.lifetime.emulator import App, Emulator
 from platform_sim.lifetime.errors import BadProfile
-from platform_sim.lifetime.profile import PROFILES, CutMode, Profile, find_profile
+from platform_sim.lifetime.profile import PROFILES, CutMode, Profile
+from platform_sim.lifetime.profile_file import resolve_profile
 from platform_sim.view.cut_log import CutLog
 from platform_sim.view.recorder import JsonLines, Observer, Tee
 
@@ -192,7 +193,7 @@ def _parse(arguments: Sequence[str] | None) -> ServerOptions:
         app=options.app,
         host=options.host,
         port=options.port,
-        profile=replace(find_profile(options.profile), **given),
+        profile=replace(resolve_profile(options.profile), **given),
         record=options.record,
         access_log=options.access_log,
     )

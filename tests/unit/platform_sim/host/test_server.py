@@ -52,7 +52,7 @@ def test_every_limit_can_be_set(told: list[ServerOptions], tmp_path: Path) -> No
 
     (options,) = told
     profile = options.profile
-    assert (profile.name, profile.source) == (GENERIC.name, GENERIC.source)
+    assert (profile.name, profile.sources) == (GENERIC.name, GENERIC.sources)
     assert (profile.allowance_s, profile.cut) == (0.0, CutMode.KILL)
     assert (profile.cancel_grace_s, profile.shutdown_grace_s) == (0.5, 2.0)
     assert (options.host, options.port, options.access_log) == ("::1", 1, True)
@@ -66,11 +66,11 @@ def test_every_limit_can_be_set(told: list[ServerOptions], tmp_path: Path) -> No
         (["--app", "nowhere:app"], "outlast: nowhere:app: no module 'nowhere': start in the "),
         (
             ["--app", "tests.support.served:app", "--profile", "worker"],
-            "outlast: no profile 'worker'; there are: workers, generic",
+            "outlast: no profile 'worker'; there are: workers, lambda, vercel, cloud-run, generic",
         ),
         (
             ["--app", "tests.support.served:app", "--cancel-grace-s", "0"],
-            "outlast: profile workers: the cancel grace must be above 0",
+            "outlast: profile workers: cancel_grace_s must be above 0",
         ),
     ],
 )
