@@ -144,7 +144,7 @@ def with_background_task(stage: Stage) -> App:
     return Starlette(routes=[Route("/", home)])
 
 
-@pytest.mark.parametrize("cut", list(CutMode))
+@pytest.mark.parametrize("cut", [CutMode.CANCEL, CutMode.KILL])
 def test_a_background_task_is_cut_with_its_response(cut: CutMode) -> None:
     """It runs in the app call, after the body: the platform knows nothing of it."""
 

@@ -239,7 +239,7 @@ print("loop is closed")
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("cut", list(CutMode))
+@pytest.mark.parametrize("cut", [CutMode.CANCEL, CutMode.KILL])
 def test_the_interpreter_exits_without_running_a_line_of_a_killed_request(cut: CutMode) -> None:
     """asyncio.run ends too: it waits for every task to end."""
     run = subprocess.run(
