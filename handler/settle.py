@@ -10,7 +10,7 @@ to redrive.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import anyio
@@ -99,7 +99,8 @@ class Settler:
                 held, settlement=settlement, reason=verdict.reason, within_s=within_s
             ),
             VerdictKind.PARK: lambda within_s: store.park(
-                replace(held, unknown=log.unknown),
+                held,
+                unknown=log.unknown,
                 settlement=settlement,
                 reason=verdict.reason,
                 within_s=within_s,

@@ -153,15 +153,16 @@ class RequestBuilder:
         )
 
     def park(
-        self, held: Marker, settlement: Settlement, *, reason: str, now_ms: int
+        self, held: Marker, settlement: Settlement, *, unknown: bool, reason: str, now_ms: int
     ) -> UpdateMarker:
-        """Settle a held marker for a person to see; it never expires and keeps its unknown."""
+        """Settle a held marker for a person to see; it never expires and says what is unknown."""
         return self._update(
             Event.PARK,
             held.operation_id,
             Facts(now_ms=now_ms, marker=held),
             *changes.ends_pass(settlement, claim_id=held.claim_id),
             *changes.nothing_due(now_ms),
+            Set(Attribute.UNKNOWN, unknown),
             Set(Attribute.REASON, reason),
         )
 

@@ -152,10 +152,18 @@ class Store:
         )
 
     async def park(
-        self, held: Marker, *, settlement: Settlement, reason: str, within_s: float
+        self,
+        held: Marker,
+        *,
+        unknown: bool,
+        settlement: Settlement,
+        reason: str,
+        within_s: float,
     ) -> WriteReply:
-        """Settle one's own claim: a person has to decide."""
-        request = self._builder.park(held, settlement, reason=reason, now_ms=self._now_ms())
+        """Settle one's own claim: a person has to decide, and is told whether it is unknown."""
+        request = self._builder.park(
+            held, settlement, unknown=unknown, reason=reason, now_ms=self._now_ms()
+        )
         return replies.read_pass_end(
             await self._execute(request, within_s), held.claim_id, State.PARKED
         )

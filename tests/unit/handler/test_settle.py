@@ -164,7 +164,7 @@ def test_a_confirmation_counts_from_a_claim_that_was_lost() -> None:
     scene = Scene()
 
     async def meanwhile(held: Marker) -> None:
-        await scene.store.park(held, reason="r", settlement=Settlement(), within_s=1)
+        await scene.store.park(held, unknown=False, reason="r", settlement=Settlement(), within_s=1)
 
     async def main() -> tuple[Settled, State]:
         how = await scene.settle(VerdictKind.CONFIRM, meanwhile=meanwhile)

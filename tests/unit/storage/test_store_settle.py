@@ -40,7 +40,9 @@ async def reject(store: Store, held: Marker) -> WriteReply:
 
 async def park(store: Store, held: Marker) -> WriteReply:
     """Settle for a person."""
-    return await store.park(held, settlement=LAST, reason="too old", within_s=WITHIN_S)
+    return await store.park(
+        held, unknown=True, settlement=LAST, reason="too old", within_s=WITHIN_S
+    )
 
 
 ENDS = pytest.mark.parametrize("end", [release, release_clean, reject, park])
@@ -221,6 +223,22 @@ async def test_a_settled_marker_is_due_nowhere_and_only_a_parked_one_stays(
     assert expires == (marker.expires_at_s is not None)
     assert marker.reason in {"422", "too old"}
     assert (state is State.PARKED) == marker.unknown
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+async def test_a_parked_marker_tells_the_person_whether_it_is_unknown(
+    store: Store, backend: Backend, *, unknown: bool
+) -> None:
+    """The pass that parks knows more than the claim it began with."""
+    row = claimed_row(unknown=not unknown)
+    backend.put_row(row)
+
+    reply = await store.park(
+        read_marker(row), unknown=unknown, settlement=LAST, reason="too old", within_s=WITHIN_S
+    )
+
+    assert isinstance(reply, Written)
+    assert unknown is reply.marker.unknown
 
 
 @ENDS

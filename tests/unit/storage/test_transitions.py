@@ -37,7 +37,7 @@ ASKING: Mapping[Event, Callable[[Store, Marker], Awaitable[object]]] = {
         held, settlement=Settlement(), reason="422", within_s=WITHIN_S
     ),
     Event.PARK: lambda store, held: store.park(
-        held, settlement=Settlement(), reason="too old", within_s=WITHIN_S
+        held, unknown=True, settlement=Settlement(), reason="too old", within_s=WITHIN_S
     ),
     Event.REQUEUE: lambda store, seen: store.requeue(seen, within_s=WITHIN_S),
     Event.RESOLVE: lambda store, seen: store.resolve(seen, within_s=WITHIN_S),
