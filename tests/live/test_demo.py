@@ -47,12 +47,12 @@ def test_ctrl_c_ends_the_demo_and_every_process() -> None:
     """Interrupted in the middle: one line, exit code 130, nobody left."""
     with module_process("platform_sim.cli", "demo") as process:
         assert process.stderr is not None
-        while "settled" not in process.stderr.readline():
-            pass
+        under_way = any("settled" in line for line in process.stderr)
         started = children(process.pid)
         os.kill(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=30)
 
+    assert under_way
     assert (process.returncode, output, len(started)) == (130, "", 4)
     assert errors.endswith("SIGINT: everything is stopped\n")
     assert poll(lambda: not any(alive(child) for child in started))

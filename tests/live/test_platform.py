@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,26 +32,35 @@ def run(
     return asyncio.run(run_until_stopped(topology, say, up))
 
 
-def nobody_left() -> bool:
-    """Say whether this process has no child any more."""
-    return not children(os.getpid())
+def ours() -> set[int]:
+    """Return the children of this process; other tests may have some too."""
+    return set(children(os.getpid()))
 
 
-def test_it_is_up_until_it_is_told_to_stop(tmp_path: Path) -> None:
+@pytest.fixture
+def others() -> Iterator[set[int]]:
+    """Return the children there were before, and see that there are no more afterwards."""
+    before = ours()
+    yield before
+    poll(lambda: not ours() - before, what="the end of every child")
+
+
+def test_it_is_up_until_it_is_told_to_stop(tmp_path: Path, others: set[int]) -> None:
     """`up` is called once everything is ready; the signal's name comes back."""
     running: list[int] = []
 
     def up() -> None:
-        running.append(len(children(os.getpid())))
+        running.append(len(ours() - others))
         signal.raise_signal(signal.SIGINT)
 
     stopped_by = run(tmp_path, heard=lambda _: None, up=up)
 
     assert (stopped_by, running) == ("SIGINT", [4])
-    assert poll(nobody_left)
 
 
-def test_a_stop_during_the_start_takes_down_what_was_started(tmp_path: Path) -> None:
+def test_a_stop_during_the_start_takes_down_what_was_started(
+    tmp_path: Path, others: set[int]
+) -> None:
     """Nobody has to wait for a start that is no longer wanted."""
     ups: list[bool] = []
 
@@ -62,18 +71,17 @@ def test_a_stop_during_the_start_takes_down_what_was_started(tmp_path: Path) -> 
     stopped_by = run(tmp_path, heard=heard, up=lambda: ups.append(True))
 
     assert (stopped_by, ups) == ("SIGTERM", [])
-    assert poll(nobody_left)
 
 
-def test_a_process_that_does_not_start_takes_down_what_was_started(tmp_path: Path) -> None:
+def test_a_process_that_does_not_start_takes_down_what_was_started(
+    tmp_path: Path, others: set[int]
+) -> None:
     """Its own words are in the error."""
     with pytest.raises(ChildError, match=r"(?s)^web ended with exit code 2 .*no_such_module"):
         run(tmp_path, app="no_such_module:app", heard=lambda _: None, up=lambda: None)
 
-    assert poll(nobody_left)
 
-
-def test_asking_twice_kills(tmp_path: Path) -> None:
+def test_asking_twice_kills(tmp_path: Path, others: set[int]) -> None:
     """The second signal waits for no grace."""
 
     def up() -> None:
@@ -81,4 +89,3 @@ def test_asking_twice_kills(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGTERM)
 
     assert run(tmp_path, heard=lambda _: None, up=up) == "SIGINT"
-    assert poll(nobody_left)
