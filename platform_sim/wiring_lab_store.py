@@ -10,6 +10,8 @@ Not here: which trouble there is (`lab.scenario.troubles`).
 import asyncio
 from collections.abc import Iterator
 
+from anyio.lowlevel import checkpoint
+
 from platform_sim.lab.scenario.faults import StoreFailure
 from platform_sim.lab.scenario.product import StoreTrouble, WorldParts
 from storage.attributes import Attribute, Row
@@ -39,22 +41,32 @@ class WorldTable:
         self._not_indexed: list[tuple[float, Row]] = []
 
     async def apply(self, request: StoreRequest, replica: str) -> StoreReply:
-        """Execute a request now, telling what a write did."""
+        """Execute a request now, telling what a write did.
+
+        What is written is indexed and told in one piece: a caller that is killed while its reply
+        is under way has written.
+        """
+        await checkpoint()
+        reply = self._applied(request, replica)
+        await checkpoint()
+        return reply
+
+    def _applied(self, request: StoreRequest, replica: str) -> StoreReply:
         if isinstance(request, QueryDue):
-            return await self._listed(request)
+            return self._listed(request)
         before = self._state(request)
-        reply = await self.memory.execute(request, within_s=1.0)
+        reply = self.memory.answer(request)
         if isinstance(reply, Stored):
             self._not_indexed.append((self.world.clock.now_s(), reply.row))
         if isinstance(request, PutMarker | UpdateMarker):
             self._tell(request, replica, before, reply)
         return reply
 
-    async def _listed(self, query: QueryDue) -> StoreReply:
+    def _listed(self, query: QueryDue) -> StoreReply:
         shown_until_s = self.world.clock.now_s() - self.world.index_lag_s()
         while self._not_indexed and self._not_indexed[0][0] <= shown_until_s:
             self._index.put_row(self._not_indexed.pop(0)[1])
-        return await self._index.execute(query, within_s=1.0)
+        return self._index.answer(query)
 
     def _state(self, request: StoreRequest) -> Row:
         """Return the row there is; one whose retention is over counts as absent."""
