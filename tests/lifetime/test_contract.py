@@ -11,7 +11,7 @@ from platform_sim.lifetime.errors import NoLiveInvocation
 from platform_sim.lifetime.profile import WORKERS
 from platform_sim.lifetime.wait_until import EXTENSION, remaining, wait_until
 from platform_sim.view.event import EventKind
-from tests.support.asgi import answer, call, lifetime_of, respond
+from tests.support.asgi import AsgiClient, answer, call, lifetime_of, respond
 from tests.support.stage import Stage
 from tests.support.virtual import run_virtual
 
@@ -287,6 +287,39 @@ def test_work_of_others_is_let_go_at_the_ceiling_and_goes_on() -> None:
     assert stage.story(EventKind.TASK_ABANDONED) == [(30.0, "task_abandoned", "shared")]
     (cut,) = stage.events(EventKind.CUT)
     assert "shared (not of this request: let go)" in cut.fields["text"]
+
+
+def test_work_of_another_request_is_let_go_as_well() -> None:
+    """The second request holds itself by the first one's task, and must not cut it."""
+
+    def app(stage: Stage) -> App:
+        async def handler(scope: Any) -> None:
+            if scope["path"] == "/a":
+                shared.append(asyncio.create_task(stage.work("a's", 35.0), name="a's"))
+                await asyncio.sleep(10.0)
+            lifetime_of(scope)["wait_until"](shared[0])
+
+        return answer(handler)
+
+    shared: list[Any] = []
+
+    async def main() -> Stage:
+        stage = Stage(app)
+        first = AsgiClient(stage.emulator, path="/a").start()
+        await asyncio.sleep(1.0)
+        await call(stage.emulator, path="/b")
+        await first
+        await stage.rest()
+        return stage
+
+    stage = run_virtual(main)
+
+    assert stage.log == [(35.0, "a's")]
+    assert stage.story(EventKind.TASK_ABANDONED) == [(31.0, "task_abandoned", "a's")]
+    assert stage.story(EventKind.CONTEXT_END) == [
+        (31.0, "context_end", "ceiling"),
+        (35.0, "context_end", "done"),
+    ]
 
 
 def test_only_work_of_others_leaves_nothing_to_cut() -> None:

@@ -313,6 +313,53 @@ def test_a_plain_process_runs_on_when_the_client_leaves() -> None:
     assert stage.end() == (3.0, "done")
 
 
+def test_a_plain_process_is_told_of_the_disconnect_it_ignores() -> None:
+    """The app may listen; the server is not released for it."""
+
+    def app(stage: Stage) -> App:
+        async def run(scope: Any, receive: Any, send: Any) -> None:
+            del scope
+            await receive()
+            stage.write((await receive())["type"])
+            await stage.work("app", 1.0)
+            await respond(send)
+
+        return run
+
+    async def main() -> Stage:
+        stage = Stage(app, profile=GENERIC)
+        await leave_at(AsgiClient(stage.emulator), 1.2)
+        stage.write("server released")
+        await stage.rest()
+        return stage
+
+    stage = run_virtual(main)
+
+    assert stage.log == [(1.2, "http.disconnect"), (2.2, "app"), (2.2, "server released")]
+
+
+def test_code_that_trails_its_answer_receives_a_disconnect() -> None:
+    """As from a server: also if nothing was read before the answer."""
+
+    def app(stage: Stage) -> App:
+        async def run(scope: Any, receive: Any, send: Any) -> None:
+            lifetime_of(scope)["wait_until"](stage.work("bg", 2.0))
+            await respond(send)
+            stage.write((await receive())["type"])
+
+        return run
+
+    async def main() -> Stage:
+        stage = Stage(app)
+        await call(stage.emulator)
+        await stage.rest()
+        return stage
+
+    stage = run_virtual(main)
+
+    assert stage.log == [(0.0, "http.disconnect"), (2.0, "bg")]
+
+
 def test_a_request_its_server_gives_up_is_one_whose_client_left() -> None:
     """A server that cancels the call will take no answer any more."""
 

@@ -1,11 +1,14 @@
 """The wrapper as its host sees it: the record's beginning, who is alive, and the drain."""
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
 from platform_sim.lifetime.emulator import App, Emulator
+from platform_sim.lifetime.invocation import Invocation
 from platform_sim.lifetime.profile import WORKERS, ClockStart, CutMode
 from platform_sim.view.event import EventKind
 from platform_sim.view.recorder import Recorder
@@ -147,6 +150,22 @@ def test_a_drain_without_requests_is_over_at_once() -> None:
         return await stage.rest()
 
     assert run_virtual(main) == 1.0
+
+
+@pytest.mark.parametrize("within_s", [10.0, 3.0])
+def test_nothing_of_a_request_is_kept_after_its_end(within_s: float) -> None:
+    """Neither its ceiling's timer nor its grace's holds it until they would have fired."""
+    requests: list[weakref.ref[Invocation]] = []
+
+    async def main() -> Invocation | None:
+        stage = Stage(working, on_start=lambda request: requests.append(weakref.ref(request)))
+        await call(stage.emulator)
+        await stage.rest(within_s)
+        await asyncio.sleep(0)
+        gc.collect()
+        return requests[0]()
+
+    assert run_virtual(main) is None
 
 
 def test_an_answer_given_while_being_shut_down_still_reaches_the_client() -> None:

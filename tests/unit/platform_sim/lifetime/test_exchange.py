@@ -97,6 +97,7 @@ def test_a_message_after_the_last_is_the_servers_business() -> None:
     stage = run_virtual(main)
 
     assert len(stage.events(EventKind.RESPONSE_END)) == 1
+    assert stage.events(EventKind.APP_FAILED) == []
 
 
 def test_what_the_server_starts_while_sending_is_not_the_requests() -> None:

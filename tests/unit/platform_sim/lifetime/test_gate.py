@@ -243,6 +243,34 @@ def test_a_cancellation_that_meets_a_held_step_takes_its_place() -> None:
         assert recorded.lines == ["one", "CancelledError", "finally"]
 
 
+def test_a_second_cancellation_takes_the_place_of_a_held_one() -> None:
+    """Cancelled in the freeze and again after the thaw: the coroutine hears of it once."""
+    gate = Gate()
+    heard: list[str] = []
+
+    async def stubborn() -> None:
+        for _ in range(2):
+            try:
+                await asyncio.sleep(1.0)
+                heard.append("slept")
+            except asyncio.CancelledError:
+                heard.append("cancelled")
+
+    async def main() -> None:
+        task: asyncio.Task[Any] = asyncio.create_task(gate.admit(stubborn(), None))
+        await asyncio.sleep(0.5)
+        gate.freeze()
+        task.cancel()
+        await asyncio.sleep(0.1)
+        gate.thaw()
+        task.cancel()
+        await task
+
+    run_virtual(main)
+
+    assert heard == ["cancelled", "slept"]
+
+
 def test_a_frozen_gate_can_be_killed() -> None:
     """The held steps are never taken; shutting the loop down ends the tasks."""
     gate = Gate()
@@ -284,10 +312,13 @@ def test_async_generators_are_noted_where_they_are_first_iterated() -> None:
         await anext(generator)
         CURRENT_GATE.reset(token)
         assert list(gate.generators) == [generator]
-        await generator.aclose()
-        await other.aclose()
+        left_open.extend([generator, other])
 
+    left_open: list[Any] = []
     run_virtual(main)
+
+    # the loop still knows them, and closed them when it shut down
+    assert [generator.ag_frame for generator in left_open] == [None, None]
 
 
 def test_births_are_minded_outside_a_running_loop_too() -> None:
