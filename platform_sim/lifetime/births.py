@@ -3,16 +3,22 @@
 Rules: the context a task is created in decides, so tasks of tasks and of libraries belong to the
 request as well, and a task created in an empty context belongs to nobody. The loop's own task
 factory, if it has one, still makes the task. Async generators are noted too: the loop would close
-those of a killed request when it shuts down.
+those of a killed request when it shuts down. Where each task was asked for is noted for people.
 
 Not here: what a gate does (`gate`).
 """
 
 import asyncio
+import inspect
+import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context, ContextVar
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
+
+import anyio
 
 from platform_sim.lifetime.gate import Gate, Stepper
 
@@ -22,6 +28,10 @@ CURRENT_GATE: ContextVar[Gate | None] = ContextVar("outlast_gate", default=None)
 """The gate of the request whose context this is."""
 
 _Coroutine = Coroutine[Any, Any, Any]
+_GO_BETWEENS = tuple(
+    str(Path(file).parent) + os.sep
+    for file in (inspect.getfile(asyncio), inspect.getfile(anyio), __file__)
+)
 _MakeTask = Callable[..., "asyncio.Future[Any]"]
 
 
@@ -39,6 +49,7 @@ class _TaskFactory:
         if gate is None or isinstance(coroutine, Stepper):
             return self._task(loop, coroutine, more)
         stepper = gate.admit(coroutine, _stepper_of(asyncio.current_task(loop)))
+        stepper.born_at = _birthplace()
         stepper.task = task = self._task(loop, stepper, more)
         return task
 
@@ -62,6 +73,17 @@ class _FirstIteration:
             gate.generators.add(generator)
         if self._then is not None:
             self._then(generator)
+
+
+def _birthplace() -> tuple[CodeType, int] | None:
+    """Return the line that asked for the task, whichever library's function it called for that."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_GO_BETWEENS):
+            return code, frame.f_lineno
+        frame = frame.f_back
+    return None
 
 
 def _stepper_of(task: "asyncio.Task[Any] | None") -> Stepper | None:

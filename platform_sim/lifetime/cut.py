@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from platform_sim.lifetime.gate import Gate, Stepper
-from platform_sim.lifetime.profile import CutMode
+from platform_sim.lifetime.profile import CutMode, FloatingRule, Profile
 from platform_sim.lifetime.registry import Registration, Registry, name_of
 from platform_sim.view.event import EventKind
 
-__all__ = ["CUT_KINDS", "Doomed", "EndReason", "Role", "find_doomed"]
+__all__ = ["CUT_KINDS", "Doomed", "EndReason", "Role", "find_doomed", "mode_of"]
 
 
 @unique
@@ -25,7 +25,9 @@ class EndReason(StrEnum):
     DONE = "done"  # answered, and nothing registered is left
     FAILED = "failed"  # the app raised before it had answered, and nothing registered is left
     CLIENT_LEFT = "client_left"  # the client left a running app, and nothing registered is left
+    OVERDUE = "overdue"  # the answer took too long, and nothing registered is left
     CEILING = "ceiling"  # the allowance ended
+    NEIGHBOUR = "neighbour"  # its process was killed at another request's ceiling
     SHUTDOWN = "shutdown"  # the host's grace ended
     KILLED = "killed"  # an experiment killed it
 
@@ -49,6 +51,9 @@ CUT_KINDS = {
     (Role.APP, CutMode.KILL): EventKind.APP_KILLED,
     (Role.FLOATING, CutMode.CANCEL): EventKind.FLOATING_CANCELLED,
     (Role.FLOATING, CutMode.KILL): EventKind.FLOATING_KILLED,
+    (Role.REGISTERED, CutMode.PROCESS): EventKind.TASK_KILLED,
+    (Role.APP, CutMode.PROCESS): EventKind.APP_KILLED,
+    (Role.FLOATING, CutMode.PROCESS): EventKind.FLOATING_KILLED,
 }
 """The event that tells the cut of each role. Helpers are counted in the cut's own event."""
 
@@ -73,8 +78,25 @@ class Doomed:
         if self.registration is not None:
             return f"{self.name} (registered at {round(self.registration.registered_at_s, 3)})"
         if self.role is Role.FLOATING:
-            return f"{self.name} (never given to wait_until)"
+            return f"{self.name} (never given to wait_until; {self.stepper.birthplace})"
         return self.name
+
+
+_UNHELD_ENDS = frozenset(
+    {EndReason.DONE, EndReason.FAILED, EndReason.CLIENT_LEFT, EndReason.OVERDUE}
+)
+
+
+def mode_of(reason: EndReason, profile: Profile) -> CutMode:
+    """Return how a request that ends for `reason` is cut.
+
+    Only a ceiling takes the process along: unregistered work that ends with its request does not.
+    """
+    if reason in _UNHELD_ENDS and profile.floating is FloatingRule.FREEZES:
+        return CutMode.FREEZE
+    if reason is EndReason.CEILING or profile.cut is CutMode.CANCEL:
+        return profile.cut
+    return CutMode.KILL
 
 
 def find_doomed(gate: Gate, registry: Registry, app: Stepper) -> list[Doomed]:

@@ -3,7 +3,8 @@
 Rules: each HTTP request runs in its own task and its own context. The wrapper's call returns to the
 server when the response is over, raising what the app raised before it; the request's work goes on
 here. The lifespan scope passes through with the contract present, so that an app can refuse to
-start without it. Other scopes pass untouched.
+start without it. Other scopes pass untouched. All requests here share one process: where the
+platform freezes, they stand still together, and a cut of the process ends them together.
 
 Not here: sockets and processes (`platform_sim.host`).
 """
@@ -20,6 +21,7 @@ from platform_sim.lifetime.exchange import Exchange, Receive, Scope, Send
 from platform_sim.lifetime.handover import HANDOVER
 from platform_sim.lifetime.invocation import Invocation, Surroundings
 from platform_sim.lifetime.profile import CutMode, Profile, ShutdownRule
+from platform_sim.lifetime.standstill import Standstill
 from platform_sim.lifetime.wait_until import CURRENT_INVOCATION, extend
 from platform_sim.view.event import Event, EventKind
 from platform_sim.view.recorder import Observer, Silent
@@ -39,6 +41,8 @@ class Emulator:
         ids: Names for the requests, in order; by default 1, 2, 3.
         on_start: Is given each request before its first step: an experiment sets its gate's hook.
         wall_ms: Gives epoch milliseconds, asked once at the start, for the record; may be None.
+        end_process: Ends the process at once, for the cut mode `process`; without it the requests
+            end as if it had.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Emulator:
         ids: Iterator[str] | None = None,
         on_start: Callable[[Invocation], None] | None = None,
         wall_ms: Callable[[], int] | None = None,
+        end_process: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
         self._profile = profile
@@ -57,6 +62,8 @@ class Emulator:
         self._ids = ids or map(str, itertools.count(1))
         self._on_start = on_start
         self._wall_ms = wall_ms
+        self._end_process = end_process
+        self._standstill = Standstill()
         self._clock: Clock | None = None
         self._alive: dict[Invocation, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
@@ -77,13 +84,24 @@ class Emulator:
         """The requests whose context has not ended, oldest first."""
         return tuple(self._alive)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no request holds the process."""
+        return len(self._alive) == len(self._standstill)
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         clock = self._attach()
+        self._standstill.thaw(clock)
         outside = copy_context()
         invocation = Invocation(
             next(self._ids),
             Surroundings(
-                profile=self._profile, clock=clock, observer=self._observer, outside=outside
+                profile=self._profile,
+                clock=clock,
+                observer=self._observer,
+                outside=outside,
+                on_unheld=self._let_be,
+                on_process_cut=self._cut_process,
             ),
             on_ended=self._forget,
         )
@@ -100,6 +118,8 @@ class Emulator:
         exchange.read(clock.loop)
         try:
             await invocation.over
+            if invocation.overdue:
+                await exchange.answer_instead()
             await exchange.handed_over()
         except asyncio.CancelledError:
             # The server gave the request up; nobody is left who would take an answer.
@@ -135,8 +155,32 @@ class Emulator:
             Event(at_s=0.0, kind=EventKind.STARTED, invocation_id="", fields=fields)
         )
 
+    def _let_be(self, invocation: Invocation) -> None:
+        if self._stopping:
+            invocation.end(EndReason.SHUTDOWN)
+            return
+        self._standstill.add(invocation)
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._clock is not None:
+            self._standstill.settle(self._clock, lambda: self.idle)
+
+    def _cut_process(self, cause: Invocation) -> None:
+        others = self.alive
+        for invocation in others:
+            invocation.end(EndReason.NEIGHBOUR, CutMode.KILL)
+        ids = [invocation.invocation_id for invocation in others]
+        shared = f"; requests {', '.join(ids)} were there too" if ids else ""
+        text = f"the process was killed at the ceiling of request {cause.invocation_id}{shared}"
+        cause.tell(EventKind.PROCESS_KILLED, shared_with=ids, text=text)
+        if self._end_process is not None:
+            self._end_process()
+
     def _forget(self, invocation: Invocation) -> None:
         self._alive.pop(invocation, None)
+        self._standstill.discard(invocation)
+        self._rest()
         while self._waiting and not self._alive:
             self._waiting.pop().set_result(None)
 
@@ -149,6 +193,8 @@ class Emulator:
         says that the platform is stopping.
         """
         self._stopping = True
+        for invocation in self._standstill.left:
+            invocation.end(EndReason.SHUTDOWN)
         if self._profile.shutdown is ShutdownRule.ANSWERS:
             for invocation in self.alive:
                 invocation.let_go()

@@ -1,7 +1,8 @@
 """How a request's context ends: what is alive is cut, once, by the profile's cut mode.
 
 Rules: `cancel` delivers cancellation to every task of the request at once, and kills what is still
-alive after the grace; `kill` stops everything at once. Work that is not of this request is let go.
+alive after the grace; any other mode stops everything at once. Work that is not of this request is
+let go.
 
 Not here: when and why it ends (`invocation`), and how a kill works (`gate`, `residue`).
 """
@@ -58,7 +59,7 @@ class Ending:
         self._let_go(doomed)
         if not doomed:
             return
-        if self._mode is CutMode.KILL:
+        if self._mode is not CutMode.CANCEL:
             self._kill(clock.loop, on_killed)
             return
         for each in doomed:
@@ -81,8 +82,9 @@ class Ending:
         doomed = find_doomed(self._gate, self._registry, self._app)
         killed = self._gate.kill()
         drop_residue(loop, self._gate, killed)
+        mode = CutMode.KILL if self._mode is CutMode.CANCEL else self._mode
         for each in doomed:
-            self._narrator.tell_doomed(self.reason, CutMode.KILL, each, self._window)
+            self._narrator.tell_doomed(self.reason, mode, each, self._window)
         for registration in self._registry:
             self._registry.settle(registration.future)
         on_killed()

@@ -26,6 +26,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 T = TypeVar("T")
 
+_OVERDUE = b"the platform's limit for an answer has passed\n"
+
 
 class Exchange:
     """The two directions of one request."""
@@ -39,8 +41,10 @@ class Exchange:
         self._outside = outside
         self._intake = Intake(wait_for_app=_expects_continue(scope))
         self._trailers = False
+        self._started = False
         self._ended = False
         self._reading: asyncio.Task[None] | None = None
+        self._answered_instead = False
         self._handover: Handover | None = None
         self.receive = self._intake.receive
 
@@ -78,12 +82,15 @@ class Exchange:
         """
         if self._handover is not None:
             raise RuntimeError("the body was handed over: the app cannot send one of its own")
+        if self._answered_instead:
+            return
         if message["type"] == HANDOVER:
             self._hand_over(message)
             return
+        starts = message["type"] == "http.response.start"
+        self._started = self._started or starts
         await run_in(self._outside, _call(self._server_send, message))
-        kind = message["type"]
-        if kind == "http.response.start":
+        if starts:
             self._trailers = bool(message.get("trailers", False))
             self._invocation.response_started(message["status"])
         elif not self._ended and self._is_last(message):
@@ -100,6 +107,16 @@ class Exchange:
                 on_over=self._invocation.body_over,
             )
         self._invocation.response_ended("handed_over")
+
+    async def answer_instead(self) -> None:
+        """Answer 504 in the app's place, unless its answer has begun; it can send no more."""
+        self._answered_instead = True
+        if not self._started:
+            headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(_OVERDUE))]
+            await self._server_send(
+                {"type": "http.response.start", "status": 504, "headers": headers}
+            )
+            await self._server_send({"type": "http.response.body", "body": _OVERDUE})
 
     async def handed_over(self) -> None:
         """Wait until a body that was handed over is over, raising what broke it."""

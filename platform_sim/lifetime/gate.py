@@ -16,7 +16,7 @@ import asyncio
 import ctypes
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from enum import StrEnum, unique
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -144,9 +144,10 @@ class Stepper(Coroutine[Any, Any, Any]):
         inner: The coroutine.
         parent: The stepper of the task that created this one's task, if it is of this request.
         task: The task that steps this; None until it exists, which an eager task does after a step.
+        born_at: The code that started the coroutine, and the line; None: it is the app call.
     """
 
-    __slots__ = ("_held", "gate", "inner", "parent", "task")
+    __slots__ = ("_held", "born_at", "gate", "inner", "parent", "task")
 
     def __init__(
         self, inner: Coroutine[Any, Any, Any], gate: Gate, parent: "Stepper | None"
@@ -155,7 +156,16 @@ class Stepper(Coroutine[Any, Any, Any]):
         self.inner = inner
         self.parent = parent
         self.task: asyncio.Future[Any] | None = None
+        self.born_at: tuple[CodeType, int] | None = None
         self._held: tuple[Callable[[Any], Any], Any] | None = None
+
+    @property
+    def birthplace(self) -> str:
+        """Say where the coroutine was started."""
+        if self.born_at is None:
+            return "created by the platform"
+        code, line = self.born_at
+        return f"created at {code.co_filename}:{line} in {code.co_name}"
 
     def send(self, value: Any) -> Any:
         """Step the coroutine, unless it is killed; hold the step while it is frozen."""

@@ -8,6 +8,9 @@ Rules (the profile's data decides the variants):
 4. When nothing holds it, the context ends. Code that needs only the event loop's next turns to
    finish may do so (a framework taking itself down is no lost work); what waits is cut.
 5. At the ceiling everything is cut: cancelled, and killed after the grace, or killed at once.
+6. Where the platform freezes, what is left is not cut: it is let be, holds nothing, and ends by
+   itself or with its process.
+7. An answer that takes longer than its limit is the platform's: the response is over.
 
 Nothing here awaits: the event loop calls, the machines move, the narrator tells. Callbacks run in
 the server's context, so that none of them belongs to the request they are about.
@@ -22,9 +25,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from platform_sim.lifetime.allowance import Allowance
 from platform_sim.lifetime.births import CURRENT_GATE
 from platform_sim.lifetime.clock import Clock
-from platform_sim.lifetime.cut import EndReason
+from platform_sim.lifetime.cut import EndReason, find_doomed, mode_of
 from platform_sim.lifetime.ending import Ending
 from platform_sim.lifetime.errors import NoLiveInvocation
 from platform_sim.lifetime.gate import Gate, Stepper
@@ -38,7 +42,7 @@ from platform_sim.lifetime.profile import (
 )
 from platform_sim.lifetime.registry import Registry
 from platform_sim.lifetime.states import Client, Function, Happening, Platform, States, advance
-from platform_sim.lifetime.window import CountedFrom, Window
+from platform_sim.lifetime.window import CountedFrom
 from platform_sim.view.event import EventKind
 from platform_sim.view.recorder import Observer
 
@@ -59,12 +63,17 @@ class Surroundings:
         clock: Emulator time.
         observer: Is told what happens.
         outside: The server's context, in which our own callbacks run.
+        on_unheld: Told when nothing holds a request that is let be; None: it cannot be, and is
+            killed instead.
+        on_process_cut: Told when a request's cut takes the process along.
     """
 
     profile: Profile
     clock: Clock
     observer: Observer
     outside: Context
+    on_unheld: "Callable[[Invocation], None] | None" = None
+    on_process_cut: "Callable[[Invocation], None] | None" = None
 
 
 class Invocation:
@@ -75,6 +84,7 @@ class Invocation:
         gate: Its coroutines.
         states: Client, function and platform.
         over: Done when the server has nothing more to wait for; carries the app's error.
+        overdue: Whether the platform has to answer in the app's place.
     """
 
     def __init__(
@@ -87,18 +97,21 @@ class Invocation:
         self.invocation_id = invocation_id
         self.gate = Gate(on_empty=self._on_empty)
         self.states = States()
+        self.overdue = False
         self._profile = surroundings.profile
         self._clock = surroundings.clock
         self._loop = surroundings.clock.loop
         self._outside = surroundings.outside
         self._narrator = Narrator(invocation_id, surroundings.clock, surroundings.observer)
         self._on_ended = on_ended
+        self._on_unheld = surroundings.on_unheld
+        self._on_process_cut = surroundings.on_process_cut
         self.over: asyncio.Future[None] = self._loop.create_future()
         self._registry = Registry(self.gate)
         self._app: asyncio.Task[None] | None = None
         self._app_done = False
-        self._window: Window | None = None
-        self._ceiling: asyncio.TimerHandle | None = None
+        self._allowance = Allowance(self._profile.allowance_s, self._clock, self._outside)
+        self._answer_limit: asyncio.TimerHandle | None = None
         self._settling = False
         self._let_go = False
         self._ending: Ending | None = None
@@ -123,17 +136,25 @@ class Invocation:
         """
         self._narrator.tell(EventKind.REQUEST, name=name)
         if self._profile.clock_start is ClockStart.REQUEST:
-            self._open_window(counted_from)
+            self._allowance.open(counted_from)
             self._arm()
+        if self._profile.answer_limit_s is not None:
+            self._answer_limit = self._clock.call_at(
+                self._clock.now_s() + self._profile.answer_limit_s,
+                self._answer_overdue,
+                context=self._outside,
+            )
         inside.run(CURRENT_GATE.set, self.gate)
         self._app = self._loop.create_task(app, name=name, context=inside)
         self._app.add_done_callback(self._app_finished, context=self._outside)
 
+    def tell(self, kind: EventKind, **fields: Any) -> None:
+        """Tell a fact about this request that somebody else has seen."""
+        self._narrator.tell(kind, **fields)
+
     def remaining_s(self) -> float | None:
         """Return what work registered now would get: seconds, None when unbounded."""
-        if self._window is None:
-            return self._profile.allowance_s
-        return self._window.remaining_s(self._clock.now_s())
+        return self._allowance.remaining_s()
 
     # Stage 2: what the client and the function do.
 
@@ -156,9 +177,19 @@ class Invocation:
             return
         self._happen(Happening.CLIENT_LEFT)
         if self._profile.on_disconnect is DisconnectRule.ENDS_RESPONSE:
-            self._open_window(CountedFrom.DISCONNECT)
+            self._allowance.open(CountedFrom.DISCONNECT)
             self._release_server()
         self._narrator.tell(EventKind.CLIENT_LEFT, remaining_s=self.remaining_s())
+        self._look()
+
+    def _answer_overdue(self) -> None:
+        if self.states.client is not Client.CONNECTED or self._ending is not None:
+            return
+        self.overdue = True
+        self._happen(Happening.OVERDUE)
+        self._allowance.open(CountedFrom.OVERDUE)
+        self._narrator.tell(EventKind.OVERDUE, limit_s=self._profile.answer_limit_s)
+        self._release_server()
         self._look()
 
     def _app_finished(self, app: "asyncio.Task[None]") -> None:
@@ -180,20 +211,14 @@ class Invocation:
         self.states = advance(self.states, happening, rule=self._profile.on_disconnect)
 
     def _response_over(self, how: str, error: BaseException | None = None) -> None:
-        self._open_window(CountedFrom.ANSWER)
+        self._allowance.open(CountedFrom.ANSWER)
         self._narrator.tell(EventKind.RESPONSE_END, how=how, remaining_s=self.remaining_s())
         self._release_server(error)
         self._look()
 
-    def _open_window(self, counted_from: CountedFrom) -> None:
-        if self._window is None:
-            self._window = Window(
-                allowance_s=self._profile.allowance_s,
-                opened_at_s=self._clock.now_s(),
-                counted_from=counted_from,
-            )
-
     def _release_server(self, error: BaseException | None = None) -> None:
+        if self._answer_limit is not None:
+            self._answer_limit.cancel()
         if self.over.done():
             return
         if error is None:
@@ -265,6 +290,8 @@ class Invocation:
             elif not self._settling:
                 self._settling = True
                 self._settle(SETTLE_TURNS)
+        elif platform is Platform.UNHELD and not self._registry and not self._is_alive():
+            self.end(self._natural_reason())
         elif platform is Platform.ENDING and not self._registry and not self._is_alive():
             self._finish()
 
@@ -282,15 +309,12 @@ class Invocation:
         if self.states.function is Function.FAILED:
             return EndReason.FAILED
         if self.states.function is Function.RUNNING:
-            return EndReason.CLIENT_LEFT
+            left = self.states.client is Client.LEFT
+            return EndReason.CLIENT_LEFT if left else EndReason.OVERDUE
         return EndReason.DONE
 
     def _arm(self) -> None:
-        ceiling_s = None if self._window is None else self._window.ceiling_s
-        if self._ceiling is None and ceiling_s is not None:
-            self._ceiling = self._clock.call_at(
-                ceiling_s, partial(self.end, EndReason.CEILING), context=self._outside
-            )
+        self._allowance.arm(partial(self.end, EndReason.CEILING))
 
     # Stage 4: the context ends.
 
@@ -299,18 +323,25 @@ class Invocation:
 
         Args:
             reason: Why.
-            mode: How; None means the profile's.
+            mode: How; None means as the profile says.
         """
         if self._ending is not None:
             return
+        mode = mode or mode_of(reason, self._profile)
+        if reason is EndReason.CEILING and self.states.client is Client.CONNECTED:
+            self.overdue = True
+        if mode is CutMode.FREEZE:
+            if self._let_be(reason):
+                return
+            mode = CutMode.KILL
         self._happen(Happening.END)
         self._ending = Ending(
             reason,
-            mode or self._profile.cut,
+            mode,
             gate=self.gate,
             registry=self._registry,
             app=self._app_stepper(),
-            window=self._window,
+            window=self._allowance.window,
             narrator=self._narrator,
         )
         self._ending.cut(
@@ -320,6 +351,23 @@ class Invocation:
             on_killed=self._killed,
         )
         self._look()
+        if mode is CutMode.PROCESS and self._on_process_cut is not None:
+            self._on_process_cut(self)
+
+    def _let_be(self, reason: EndReason) -> bool:
+        left = find_doomed(self.gate, self._registry, self._app_stepper())
+        if not left or self._on_unheld is None:
+            return False
+        if self.states.client is Client.CONNECTED:
+            self._happen(Happening.OVERDUE)
+            self._release_server()
+        if self.states.platform is not Platform.DRAINING:
+            return False
+        self._happen(Happening.LET_BE)
+        self._allowance.disarm()
+        self._narrator.tell_unheld(reason, left, self._allowance.window)
+        self._on_unheld(self)
+        return True
 
     def _killed(self) -> None:
         assert self._app is not None
@@ -329,8 +377,7 @@ class Invocation:
 
     def _finish(self) -> None:
         assert self._ending is not None
-        if self._ceiling is not None:
-            self._ceiling.cancel()
+        self._allowance.disarm()
         self._happen(Happening.GONE)
         self._ending.finish()
         self._release_server()

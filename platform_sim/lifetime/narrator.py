@@ -83,12 +83,23 @@ class Narrator:
         if kind is None:
             return
         text = self._text(reason, mode, str(each), window)
-        if each.registration is None:
+        if each.role is Role.FLOATING:
+            self.tell(kind, name=each.name, text=text, created=each.stepper.birthplace)
+        elif each.registration is None:
             self.tell(kind, name=each.name, text=text)
         elif kind is EventKind.TASK_CANCELLED:
             self.tell_work(kind, each.registration, by="platform", text=text)
         else:
             self.tell_work(kind, each.registration, text=text)
+
+    def tell_unheld(self, reason: EndReason, left: Sequence[Doomed], window: Window | None) -> None:
+        """Tell what is left of a request that nothing holds any more."""
+        self.tell(
+            EventKind.UNHELD,
+            reason=str(reason),
+            names=[each.name for each in left],
+            text=self._text(reason, CutMode.FREEZE, ", ".join(map(str, left)), window),
+        )
 
     def _text(self, reason: EndReason, mode: CutMode, what: str, window: Window | None) -> str:
         counted = f"; {window}" if window is not None else ""

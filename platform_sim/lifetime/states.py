@@ -2,8 +2,8 @@
 
 Theory of operation: a happening moves the client and the function by their own tables; what they
 are then moves the platform (`_response_over`), which alone decides when the allowance starts. The
-two happenings that are the platform's own, END and GONE, move only it. A pair that no table lists
-raises and changes nothing.
+happenings that are the platform's own, LET_BE, END and GONE, move only it. A pair that no table
+lists raises and changes nothing.
 
 Not here: I/O, time, tasks.
 """
@@ -43,6 +43,7 @@ class Platform(StrEnum):
 
     SERVING = "serving"  # the response
     DRAINING = "draining"  # registered work, inside the allowance
+    UNHELD = "unheld"  # nothing, and what is left may go on whenever the process runs
     ENDING = "ending"  # nothing: what is left is being cut
     ENDED = "ended"
 
@@ -53,8 +54,10 @@ class Happening(StrEnum):
 
     RESPONSE_END = "response_end"
     CLIENT_LEFT = "client_left"
+    OVERDUE = "overdue"  # the platform answers in the app's place
     APP_RETURNED = "app_returned"
     APP_RAISED = "app_raised"
+    LET_BE = "let_be"  # the platform holds the context no more, and cuts nothing
     END = "end"  # the platform ends the context
     GONE = "gone"  # nothing of it is left
 
@@ -63,6 +66,7 @@ _H = Happening
 _CLIENT: Mapping[tuple[Client, Happening], Client] = {
     (Client.CONNECTED, _H.RESPONSE_END): Client.ANSWERED,
     (Client.CONNECTED, _H.CLIENT_LEFT): Client.LEFT,
+    (Client.CONNECTED, _H.OVERDUE): Client.ANSWERED,
     (Client.CONNECTED, _H.APP_RETURNED): Client.ANSWERED,
     (Client.CONNECTED, _H.APP_RAISED): Client.ANSWERED,
     (Client.ANSWERED, _H.APP_RETURNED): Client.ANSWERED,
@@ -74,6 +78,7 @@ _CLIENT: Mapping[tuple[Client, Happening], Client] = {
 _FUNCTION: Mapping[tuple[Function, Happening], Function] = {
     (Function.RUNNING, _H.RESPONSE_END): Function.TRAILING,
     (Function.RUNNING, _H.CLIENT_LEFT): Function.RUNNING,
+    (Function.RUNNING, _H.OVERDUE): Function.RUNNING,
     (Function.RUNNING, _H.APP_RETURNED): Function.OVER,
     (Function.RUNNING, _H.APP_RAISED): Function.FAILED,
     (Function.TRAILING, _H.APP_RETURNED): Function.OVER,
@@ -81,9 +86,14 @@ _FUNCTION: Mapping[tuple[Function, Happening], Function] = {
 }
 _PLATFORM: Mapping[tuple[Platform, Happening], Platform] = {
     (Platform.SERVING, _H.END): Platform.ENDING,
+    (Platform.DRAINING, _H.LET_BE): Platform.UNHELD,
     (Platform.DRAINING, _H.END): Platform.ENDING,
+    (Platform.UNHELD, _H.END): Platform.ENDING,
     (Platform.ENDING, _H.GONE): Platform.ENDED,
 }
+
+
+_PLATFORMS_OWN = (_H.LET_BE, _H.END, _H.GONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def advance(states: States, happening: Happening, *, rule: DisconnectRule) -> St
         IllegalHappening: No table lists it for these states.
     """
     try:
-        if happening is _H.END or happening is _H.GONE:
+        if happening in _PLATFORMS_OWN:
             platform = _PLATFORM[states.platform, happening]
             return States(states.client, states.function, platform)
         client = _CLIENT[states.client, happening]

@@ -20,6 +20,7 @@ class CountedFrom(StrEnum):
     DISCONNECT = "the disconnect"
     REQUEST = "the request"
     DISPATCH = "the dispatch"
+    OVERDUE = "the platform's answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

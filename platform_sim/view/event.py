@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     RESPONSE_END = "response_end"  # how: complete, failed, missing, handed_over; remaining_s
     BODY_OVER = "body_over"  # how: complete, left, failed: what was handed over is over
     CLIENT_LEFT = "client_left"  # remaining_s
+    OVERDUE = "overdue"  # limit_s: the platform answers in the app's place
     REGISTERED = "registered"  # task, name, remaining_s
     TASK_DONE = "task_done"  # task, name, after_cut
     TASK_FAILED = "task_failed"  # task, name, error, after_cut
@@ -35,10 +36,14 @@ class EventKind(StrEnum):
     APP_FAILED = "app_failed"  # error, after_response
     APP_CANCELLED = "app_cancelled"  # text
     APP_KILLED = "app_killed"  # text
-    FLOATING_CANCELLED = "floating_cancelled"  # name, text
-    FLOATING_KILLED = "floating_killed"  # name, text
+    FLOATING_CANCELLED = "floating_cancelled"  # name, text, created
+    FLOATING_KILLED = "floating_killed"  # name, text, created
     CUT = "cut"  # reason, mode, names, helpers, text: one line for people
     CONTEXT_END = "context_end"  # reason
+    UNHELD = "unheld"  # reason, names, text: what is left runs only while others hold the process
+    FROZEN = "frozen"  # nothing holds the process: it stands still
+    THAWED = "thawed"  # frozen_s: a request came
+    PROCESS_KILLED = "process_killed"  # shared_with, text: the cut took the process along
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,8 @@ def test_floating_work_dies_with_the_response() -> None:
     assert stage.end() == (0.0, "done")
     (cut,) = stage.events(EventKind.CUT)
     assert cut.fields["text"] == (
-        "cancel at 0.0 (done): mailer (never given to wait_until); "
+        f"cancel at 0.0 (done): mailer (never given to wait_until; created at {__file__}:32 "
+        "in handler); "
         "window 30.0 s counted from the answer at 0.0"
     )
     assert stage.story(EventKind.FLOATING_CANCELLED) == [(0.0, "floating_cancelled", "mailer")]

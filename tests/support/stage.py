@@ -22,6 +22,7 @@ class Stage:
     """One emulator and what came of it.
 
     Attributes:
+        profile: The limits.
         emulator: The app under its profile.
         recorder: Every event.
         log: (time, what) as the app's code wrote it.
@@ -35,11 +36,12 @@ class Stage:
         on_start: Callable[[Invocation], None] | None = None,
         **changes: Any,
     ) -> None:
+        self.profile = replace(profile, **changes)
         self.recorder = Recorder()
         self.log: list[tuple[float, str]] = []
         self.emulator = Emulator(
             app(self),
-            profile=replace(profile, **changes),
+            profile=self.profile,
             observer=self.recorder,
             on_start=on_start,
         )

@@ -209,7 +209,7 @@ def test_an_allowance_counted_from_the_request_bounds_the_answer_too() -> None:
 
     stage, client = run_virtual(main)
 
-    assert client.sent == []
+    assert (client.status, client.sent[0][0]) == (504, 0.75)
     assert stage.log == [(0.75, "bg cancelled"), (0.75, "handler cancelled")]
     assert stage.end() == (0.75, "ceiling")
     (cut,) = stage.events(EventKind.CUT)

@@ -41,6 +41,14 @@ def after(*happenings: Happening, rule: DisconnectRule = DisconnectRule.ENDS_RES
             (Happening.CLIENT_LEFT, Happening.RESPONSE_END),
             States(Client.LEFT, Function.TRAILING, Platform.DRAINING),
         ),
+        (
+            (Happening.OVERDUE, Happening.APP_RETURNED),
+            States(Client.ANSWERED, Function.OVER, Platform.DRAINING),
+        ),
+        (
+            (Happening.RESPONSE_END, Happening.LET_BE, Happening.APP_RETURNED, Happening.END),
+            States(Client.ANSWERED, Function.OVER, Platform.ENDING),
+        ),
         ((Happening.APP_RAISED,), States(Client.ANSWERED, Function.FAILED, Platform.DRAINING)),
         ((Happening.APP_RETURNED,), States(Client.ANSWERED, Function.OVER, Platform.DRAINING)),
         ((Happening.END,), States(Client.CONNECTED, Function.RUNNING, Platform.ENDING)),
@@ -88,9 +96,9 @@ def test_every_pair_is_either_listed_or_refused(rule: DisconnectRule) -> None:
         assert order[new.function] >= order[states.function]
         assert order[new.platform] >= order[states.platform]
 
-    # END from two platforms and GONE from one, each with 12 pairs of client and function; the other
-    # happenings from 2, 1, 6 and 6 such pairs on each of 4 platforms
-    assert 48 * len(Happening) - refused == 24 + 12 + 4 * (2 + 1 + 6 + 6)
+    # END from three platforms, LET_BE and GONE from one, each with 12 pairs of client and function;
+    # the other happenings from 2, 1, 1, 6 and 6 such pairs on each of 5 platforms
+    assert 60 * len(Happening) - refused == 36 + 12 + 12 + 5 * (2 + 1 + 1 + 6 + 6)
 
 
 def test_an_answer_cannot_end_twice() -> None:
