@@ -12,7 +12,7 @@ def test_a_cancel_while_heartbeats_end_keeps_the_confirmation() -> None:
     The receiver has no idempotency: a confirmation that is forgotten is a second effect.
     """
     with ModelWorld(Plan(handler=HEARTBEATS)) as world:
-        world.at_event("attempt_ended", lambda _: world.cancel_pass())
+        world.fleet.at_event("attempt_ended", lambda _: world.fleet.cancel_pass())
         world.post("a", "plain", 1)
         world.advance(1.0)
 
@@ -26,7 +26,7 @@ def test_a_cancel_while_heartbeats_end_keeps_the_refusal() -> None:
     """As above: a refusal is a result too."""
     with ModelWorld(Plan(handler=HEARTBEATS)) as world:
         world.behave("plain", Turn(status=422), Turn())
-        world.at_event("attempt_ended", lambda _: world.cancel_pass())
+        world.fleet.at_event("attempt_ended", lambda _: world.fleet.cancel_pass())
         world.post("a", "plain", 1)
         world.advance(1.0)
 
