@@ -1,4 +1,4 @@
-"""The command line: `outlast up` and `outlast demo`.
+"""The command line: `outlast up`, `demo`, `scenario` and `conformance`.
 
 Options are also environment variables, shown in `--help`; an option that is given wins. Exit codes:
 0 as wished, 1 the demo's verdict is bad, 2 something could not be started, 130 interrupted.
@@ -22,10 +22,14 @@ from platform_sim.host.options import DEFAULTS, LocalOptions, checked
 from platform_sim.host.platform import run_until_stopped
 from platform_sim.host.signals import Stopped
 from platform_sim.host.topology import Topology
+from platform_sim.lab.conformance.command import conformance
 from platform_sim.lab.demo import run_demo
 from platform_sim.lab.demo_report import DemoReport
 from platform_sim.lab.evidence import read_record
+from platform_sim.lab.scenario.command import scenario_command
+from platform_sim.lab.scenario.product import Product
 from platform_sim.lab.screen import progress, show
+from platform_sim.lab.sweep.command import sweep_command
 from platform_sim.view.log_line import readable
 from platform_sim.wiring import DEMO_OPTIONS, HANDLER, local_topology
 
@@ -161,6 +165,18 @@ def demo(
     else:
         show(report)
     raise typer.Exit(0 if report.good else 1)
+
+
+def _open_product() -> Product:
+    """Load handler and store, which only who plays scenarios has to wait for."""
+    from platform_sim.wiring_lab import OutlastProduct  # noqa: PLC0415  see above
+
+    return OutlastProduct()
+
+
+app.command("scenario")(scenario_command(_open_product))
+app.command("sweep")(sweep_command(_open_product, own=frozenset({"handler", "storage"})))
+app.command("conformance")(conformance)
 
 
 def _not_ours(environ: Mapping[str, str]) -> dict[str, str]:

@@ -40,6 +40,7 @@ class Platform(Table, frozen=True, kw_only=True):
         allowance_s: Overrides the profile's allowance; 0 grants nothing after the answer.
         cut: What the cut at the ceiling is, for example `cancel` or `kill`; the profile's when
             left out.
+        cancel_grace_s: Overrides the time between a delivered cancellation and the kill.
         shutdown_grace_s: Overrides what TERM grants.
         lifetime: False mounts the app behind a wrapper that drops the lifetime extension.
         middlewares: How many pass-through BaseHTTPMiddlewares stand before the app.
@@ -49,6 +50,7 @@ class Platform(Table, frozen=True, kw_only=True):
     profile: Name = "workers"
     allowance_s: Instant | None = None
     cut: str | None = None
+    cancel_grace_s: Positive | None = None
     shutdown_grace_s: Instant | None = None
     lifetime: bool = True
     middlewares: Whole = 0

@@ -22,6 +22,8 @@ from platform_sim.lifetime.profile import CutMode, Profile, find_profile
 
 __all__ = ["check", "play", "profile_of"]
 
+_OVERRIDES = ("allowance_s", "cancel_grace_s", "shutdown_grace_s")
+
 
 def check(scenario: Scenario, product: Product) -> None:
     """Refuse a scenario that could not be played.
@@ -75,14 +77,12 @@ def profile_of(scenario: Scenario) -> Profile:
         if platform.cut not in set(CutMode):
             raise BadScenario(f"platform.cut: {platform.cut!r} is none of {_words(CutMode)}")
         profile = replace(profile, cut=CutMode(platform.cut))
-    for key in ("allowance_s", "shutdown_grace_s"):
-        value = getattr(platform, key)
-        if value is not None:
-            try:
-                profile = replace(profile, **{key: value})
-            except BadProfile as error:
-                raise BadScenario(f"platform.{key}: {error}") from error
-    return profile
+    overrides = {key: getattr(platform, key) for key in _OVERRIDES}
+    given = {key: value for key, value in overrides.items() if value is not None}
+    try:
+        return replace(profile, **given)
+    except BadProfile as error:
+        raise BadScenario(f"platform.{', '.join(given)}: {error}") from error
 
 
 def _words(closed_set: type[Enum]) -> str:

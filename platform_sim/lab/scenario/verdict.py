@@ -1,11 +1,12 @@
 """The verdict on a scenario: played, judged, and told as data or as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from platform_sim.lab.scenario.errors import BadScenario
 from platform_sim.lab.scenario.file import Scenario
-from platform_sim.lab.scenario.invariants import broken_invariants
+from platform_sim.lab.scenario.invariants import INVARIANTS, broken_invariants
 from platform_sim.lab.scenario.judge import failures_of
 from platform_sim.lab.scenario.played import Played
 from platform_sim.lab.scenario.product import Product
@@ -21,16 +22,18 @@ class Verdict:
     """What a scenario came to.
 
     Attributes:
-        played: The run.
+        scenario: Which one.
+        played: The run, or None when the world itself broke.
         failures: Expectations that did not hold.
         invariants: What is wrong under each promise.
         operations: What was seen of each operation.
     """
 
-    played: Played
-    failures: tuple[str, ...]
-    invariants: dict[str, list[str]]
-    operations: dict[str, OperationSeen]
+    scenario: Scenario
+    played: Played | None
+    failures: Sequence[str]
+    invariants: Mapping[str, Sequence[str]]
+    operations: Mapping[str, OperationSeen]
 
     @property
     def passed(self) -> bool:
@@ -41,12 +44,12 @@ class Verdict:
         """Return it as JSON-able data."""
         return {
             "file": file,
-            "name": self.played.scenario.name,
-            "seed": self.played.scenario.seed,
+            "name": self.scenario.name,
+            "seed": self.scenario.seed,
             "passed": self.passed,
             "failures": list(self.failures),
             "operations": [operation.as_dict() for operation in self.operations.values()],
-            "invariants": self.invariants,
+            "invariants": {name: list(broken) for name, broken in self.invariants.items()},
         }
 
 
@@ -56,10 +59,24 @@ def judged(scenario: Scenario, product: Product) -> Verdict:
     Raises:
         BadScenario: It cannot be played as it is written.
     """
-    played = play(scenario, product)
+    try:
+        played = play(scenario, product)
+    except BadScenario:
+        raise
+    except Exception as error:  # noqa: BLE001  one broken world must not hide the other verdicts
+        return Verdict(
+            scenario=scenario,
+            played=None,
+            failures=[
+                f"the world broke, which is a defect of ours: {type(error).__name__}: {error}"
+            ],
+            invariants={name: [] for name in INVARIANTS},
+            operations={},
+        )
     return Verdict(
+        scenario=scenario,
         played=played,
-        failures=tuple(failures_of(played)),
+        failures=failures_of(played),
         invariants=broken_invariants(played),
         operations=operations_seen(played, played.end),
     )
@@ -73,9 +90,9 @@ def timeline(played: Played) -> Iterator[str]:
         yield f"{head} {_text(event, names)}".rstrip()
 
 
-def _text(event: StoryEvent, names: dict[str, str]) -> str:
+def _text(event: StoryEvent, names: Mapping[str, str]) -> str:
     about = (
         [] if event.operation_id is None else [names.get(event.operation_id, event.operation_id)]
     )
     told = [f"{key}={value}" for key, value in event.fields.items() if value not in (None, "")]
-    return " ".join(about + told)
+    return " ".join(" ".join(about + told).split())
