@@ -1,0 +1,1 @@
+"""Conformance: what the emulator does, held against what a real runtime was seen to do."""
