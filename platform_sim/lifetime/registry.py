@@ -19,7 +19,8 @@ from platform_sim.lifetime.gate import Gate, Stepper
 
 __all__ = ["Registration", "Registry", "name_of"]
 
-_DEFAULT_TASK_NAME = re.compile(r"Task-\d+")
+# Python 3.13.0 calls a task "None" that a task factory made and nobody named.
+_DEFAULT_TASK_NAME = re.compile(r"Task-\d+|None")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,16 +21,18 @@ def test_work_is_called_what_its_author_called_it() -> None:
         works: list[Any] = [
             asyncio.create_task(deliver(), name="delivery of 42"),
             asyncio.create_task(deliver()),
+            asyncio.create_task(deliver(), name="None"),
             asyncio.create_task(inner()),
             asyncio.get_running_loop().create_future(),
             asyncio.gather(asyncio.create_task(deliver()), asyncio.create_task(inner())),
         ]
         names = [name_of(work) for work in works]
-        await asyncio.gather(*works[:3], works[4])
+        await asyncio.gather(*works[:4], works[5])
         return names
 
     assert run_virtual(main) == [
         "delivery of 42",
+        "deliver",
         "deliver",
         "inner",
         "Future",
