@@ -7,7 +7,7 @@ import pytest
 
 from storage.marker import Claim, Draft, Marker, Settlement
 from storage.replies import Accepted, Confirmed, Written, read_marker
-from storage.states import TRANSITIONS, Event, State
+from storage.states import TRANSITIONS, Event, Guard, State
 from storage.store import Store
 from tests.support.rows import NOW_MS, claimed_row
 from tests.support.stores import Backend
@@ -81,41 +81,60 @@ async def test_the_table_alone_decides_which_event_happens(
 
 
 IN_A_MINUTE_MS = NOW_MS + 60_000
-WITHIN_THE_MARGIN_MS = NOW_MS - 4_999
+IN_THE_MARGIN_MS = NOW_MS - 4_999
+EARLIER_MS = NOW_MS - 100_001
 
-BROKEN_GUARDS: list[tuple[str, Event, dict[str, Any], dict[str, Any]]] = [
-    # what is broken, the event, the row, how the caller's marker differs from it
-    ("not due", Event.CLAIM, {"state": "uncertain", "due_at": NOW_MS + 1}, {}),
-    ("another claim seen", Event.TAKEOVER, {}, {"claim_id": "older"}),
-    ("no claim seen", Event.TAKEOVER, {}, {"claim_id": None}),
-    ("lease not over", Event.TAKEOVER, {"lease_until_ms": IN_A_MINUTE_MS}, {}),
-    ("lease in the margin", Event.TAKEOVER, {"lease_until_ms": WITHIN_THE_MARGIN_MS}, {}),
-    ("another's claim", Event.HEARTBEAT, {}, {"claim_id": "other"}),
-    ("another's claim", Event.RELEASE, {}, {"claim_id": "other"}),
-    ("another's claim", Event.REJECT, {}, {"claim_id": "other"}),
-    ("another's claim", Event.PARK, {}, {"claim_id": "other"}),
-    ("no claim at all", Event.RELEASE, {"claim_id": None}, {"claim_id": "own"}),
-    ("changed since", Event.REQUEUE, {"state": "parked"}, {"updated_at_ms": NOW_MS - 100_001}),
-    ("another state", Event.REQUEUE, {"state": "parked"}, {"state": "uncertain"}),
-    ("changed since", Event.RESOLVE, {"state": "parked"}, {"updated_at_ms": NOW_MS - 100_001}),
-    ("another state", Event.RESOLVE, {"state": "rejected"}, {"state": "parked"}),
-]
+BROKEN_GUARDS: list[tuple[str, Guard, Event, dict[str, Any], dict[str, Any]]] = [
+    # what is broken, the guard, the event, the row, how the caller's marker differs from it
+    ("not due", Guard.DUE, Event.CLAIM, {"state": "uncertain", "due_at": NOW_MS + 1}, {}),
+    ("not due", Guard.DUE, Event.CLAIM, {"state": "undelivered", "due_at": NOW_MS + 1}, {}),
+    ("another claim seen", Guard.SEEN_CLAIM, Event.TAKEOVER, {}, {"claim_id": "older"}),
+    ("no claim seen", Guard.SEEN_CLAIM, Event.TAKEOVER, {}, {"claim_id": None}),
+    ("not over", Guard.LEASE_OVER, Event.TAKEOVER, {"lease_until_ms": IN_A_MINUTE_MS}, {}),
+    ("in the margin", Guard.LEASE_OVER, Event.TAKEOVER, {"lease_until_ms": IN_THE_MARGIN_MS}, {}),
+    ("another's claim", Guard.OWN_CLAIM, Event.HEARTBEAT, {}, {"claim_id": "other"}),
+    ("shorter lease", Guard.LATER_LEASE, Event.HEARTBEAT, {"lease_until_ms": IN_A_MINUTE_MS}, {}),
+    ("another's claim", Guard.OWN_CLAIM, Event.RELEASE, {}, {"claim_id": "other"}),
+    ("another's claim", Guard.OWN_CLAIM, Event.REJECT, {}, {"claim_id": "other"}),
+    ("another's claim", Guard.OWN_CLAIM, Event.PARK, {}, {"claim_id": "other"}),
+    ("no claim at all", Guard.OWN_CLAIM, Event.RELEASE, {"claim_id": None}, {"claim_id": "own"}),
+    ("changed", Guard.AS_SHOWN, Event.REQUEUE, {"state": "parked"}, {"updated_at_ms": EARLIER_MS}),
+    ("moved", Guard.AS_SHOWN, Event.REQUEUE, {"state": "parked"}, {"state": "uncertain"}),
+    ("changed", Guard.AS_SHOWN, Event.RESOLVE, {"state": "parked"}, {"updated_at_ms": EARLIER_MS}),
+    ("moved", Guard.AS_SHOWN, Event.RESOLVE, {"state": "rejected"}, {"state": "parked"}),
+]  # fmt: skip
+
+
+def test_every_guard_of_the_table_is_broken_once() -> None:
+    """A guard that is added to the table is added to the list above."""
+    listed = {(event, guard) for _, guard, event, _, _ in BROKEN_GUARDS}
+    table = {(event, guard) for event, row in TRANSITIONS.items() for guard in row.guards}
+
+    assert table == listed
 
 
 @pytest.mark.parametrize(
-    ("event", "stored", "held"),
+    ("guard", "event", "stored", "held"),
     [broken[1:] for broken in BROKEN_GUARDS],
-    ids=[f"{broken[1]}-{broken[0]}" for broken in BROKEN_GUARDS],
+    ids=[f"{event}-{what}-{number}" for number, (what, _, event, _, _) in enumerate(BROKEN_GUARDS)],
 )
 async def test_an_event_whose_guard_does_not_hold_changes_nothing(
-    store: Store, backend: Backend, event: Event, stored: dict[str, Any], held: dict[str, Any]
+    store: Store,
+    backend: Backend,
+    guard: Guard,
+    event: Event,
+    stored: dict[str, Any],
+    held: dict[str, Any],
 ) -> None:
-    """The state permits each of these; one guard does not."""
+    """The state permits each of these; one guard does not.
+
+    A heartbeat that would shorten the lease is refused too, and told that its claim still holds.
+    """
     row = claimed_row(**stored)
     backend.put_row(row)
     before = backend.rows()
 
     result = await ASKING[event](store, read_marker(claimed_row(**(stored | held))))
 
-    assert not happened(result)
+    assert (guard is Guard.LATER_LEASE) == happened(result)
     assert before == backend.rows()
