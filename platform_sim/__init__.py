@@ -1,0 +1,1 @@
+"""The emulator: a platform's cut, on your machine, on purpose."""

@@ -13,18 +13,20 @@ __all__ = ["Planned", "plan"]
 
 _REFUSAL = 422
 
-_FAST: list[dict[str, Any]] = [{}]
-_SLOW = [{"delay_s": 5.0}]  # the answer comes after the ceiling; the effect too
-# three attempts of 20 s and 6 s between them would need 66 s at full scale
-_THREE_SLOW = [{"delay_s": 2.2, "status": 503, "commit": "never"}] * 3 + [{}]
-_COMMIT_THEN_HANG = [{"commit": "before", "then": "hang"}]
-_HANG_AGAIN = [*_COMMIT_THEN_HANG, {"then": "hang", "replay": False}, {}]
-_BUSY = [{"status": 503}, {}]
-# longer than the rest of the budget
-_BUSY_FOR_LONG = [{"status": 503, "headers": {"Retry-After": "3"}}, {}]
-_REFUSE = [{"status": _REFUSAL}]
+_Steps = list[dict[str, Any]]
 
-_KINDS: Sequence[tuple[str, int, list[dict[str, Any]]]] = (
+_FAST: _Steps = [{}]
+_SLOW: _Steps = [{"delay_s": 5.0}]  # the answer comes after the ceiling; the effect too
+# three attempts of 20 s and 6 s between them would need 66 s at full scale
+_THREE_SLOW: _Steps = [{"delay_s": 2.2, "status": 503, "commit": "never"}] * 3 + [{}]
+_COMMIT_THEN_HANG: _Steps = [{"commit": "before", "then": "hang"}]
+_HANG_AGAIN: _Steps = [*_COMMIT_THEN_HANG, {"then": "hang", "replay": False}, {}]
+_BUSY: _Steps = [{"status": 503}, {}]
+# longer than the rest of the budget
+_BUSY_FOR_LONG: _Steps = [{"status": 503, "headers": {"Retry-After": "3"}}, {}]
+_REFUSE: _Steps = [{"status": _REFUSAL}]
+
+_KINDS: Sequence[tuple[str, int, _Steps]] = (
     ("fast", 4, _FAST),
     ("slower than ceiling", 1, _SLOW),
     ("three slow attempts", 1, _THREE_SLOW),
@@ -34,7 +36,7 @@ _KINDS: Sequence[tuple[str, int, list[dict[str, Any]]]] = (
     ("503, Retry-After", 1, _BUSY_FOR_LONG),
     ("422, refuses", 1, _REFUSE),
 )
-_VICTIMS: Sequence[tuple[str, list[dict[str, Any]]]] = (
+_VICTIMS: Sequence[tuple[str, _Steps]] = (
     ("killed pre-commit", [{"delay_s": 1.5}, {}]),
     ("killed post-commit", [{"delay_s": 1.5, "commit": "before"}, {}]),
     ("killed, no commit", [{"delay_s": 1.5, "commit": "never"}, {}]),
