@@ -44,6 +44,11 @@ class EventKind(StrEnum):
     FROZEN = "frozen"  # nothing holds the process: it stands still
     THAWED = "thawed"  # frozen_s: a request came
     PROCESS_KILLED = "process_killed"  # shared_with, text: the cut took the process along
+    STALL = "stall"  # file, line, function, length_s, text: code that blocked the event loop
+    ACTION = "action"  # action, and what else the app's own log line says
+    RUN_STARTED = "run_started"  # name: a scheduled run
+    RUN_ENDED = "run_ended"  # ending, took_s, summary, error
+    WORKER = "worker"  # text: what became of a worker process
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
