@@ -70,10 +70,10 @@ def _difference(recorded: TraceEvent, what: str) -> Difference:
 def _match(
     recorded: Sequence[TraceEvent], emulated: Sequence[TraceEvent], *, left: bool
 ) -> tuple[list[_Pair], list[TraceEvent], list[TraceEvent]]:
-    """Pair events: the same in time, else the same at another time, else another in time."""
+    """Pair events of one name: the same in time, the same, another in time, another."""
     rest_recorded, rest_emulated = list(recorded), list(emulated)
     pairs = []
-    for same, in_time in ((True, True), (True, False), (False, True)):
+    for same, in_time in ((True, True), (True, False), (False, True), (False, False)):
         for event in tuple(rest_recorded):
             for other in rest_emulated:
                 pair = _Pair(recorded=event, emulated=other)
@@ -117,7 +117,9 @@ def _disordered(pairs: Sequence[_Pair]) -> Iterator[Difference]:
             if last is None or earlier.emulated.at_s > last.emulated.at_s:
                 last = earlier
             settled += 1
-        if last is not None and last.emulated.at_s - pair.emulated.at_s > EITHER_ORDER_S:
+        if last is None:
+            continue
+        if last.emulated.at_s - pair.emulated.at_s > EITHER_ORDER_S + _ROUNDING_S:
             yield _difference(
                 last.recorded,
                 f"before {pair.recorded} at {pair.recorded.at_s:.2f} s, emulated after it "

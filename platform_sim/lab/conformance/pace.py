@@ -19,6 +19,7 @@ __all__ = ["AS_WRITTEN", "Pace"]
 _GRID_S = 0.05
 _JITTER_S = 0.02
 _NOTABLE_S = 0.1
+_ROUNDING_S = 1e-6
 
 
 class Pace:
@@ -75,7 +76,7 @@ class Pace:
 
 def _steady(span_s: float) -> float:
     near_s = round(span_s / _GRID_S) * _GRID_S
-    return round(near_s if abs(near_s - span_s) <= _JITTER_S else span_s, 3)
+    return round(near_s if abs(near_s - span_s) < _JITTER_S + _ROUNDING_S else span_s, 3)
 
 
 AS_WRITTEN = Pace()

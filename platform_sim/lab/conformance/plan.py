@@ -93,7 +93,7 @@ def plan_of(trace: Trace) -> Plan:
         for event in trace.of(Source.DRIVER, Word.SCHEDULED)
     )
     if not requests and not dispatches:
-        problem = f"neither {Word.REQUEST_SENT!r} nor {Word.SCHEDULED!r}: nothing is asked"
+        problem = f"neither '{Word.REQUEST_SENT}' nor '{Word.SCHEDULED}': nothing is asked"
         raise BadTrace(trace.file, trace.events[-1].line, "event", problem)
     term = trace.of(Source.DRIVER, Word.TERM)
     return Plan(

@@ -2,7 +2,7 @@
 
 Rules: the app lives under the profile that is given; it finds `log` and its pace in its scope, and
 its lifespan is run. Whatever it, its client and the platform do is noted with the virtual time
-until the observation ends; then everything left is cut and forgotten.
+from the client's first byte until the observation ends; then what is left is cut and forgotten.
 
 Not here: what the notes are held against (`compare`).
 """
@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from platform_sim.host.errors import LaunchError
 from platform_sim.lab.conformance.apps.desk import CONFORMANCE
 from platform_sim.lab.conformance.client import Client
 from platform_sim.lab.conformance.compare import TOLERANCE_S
+from platform_sim.lab.conformance.lifespan import AppFailed, Lifespan
 from platform_sim.lab.conformance.pace import AS_WRITTEN, Pace
 from platform_sim.lab.conformance.plan import Dispatch, Plan, Request
 from platform_sim.lab.conformance.tail import Tail
@@ -25,14 +25,10 @@ from platform_sim.lifetime.emulator import Emulator
 from platform_sim.lifetime.profile import Profile
 from platform_sim.lifetime.scheduled import run_scheduled
 
-__all__ = ["AppFailed", "play"]
+__all__ = ["play"]
 
 _App = Callable[..., Awaitable[None]]
 _Scope = MutableMapping[str, Any]
-
-
-class AppFailed(LaunchError):
-    """The app refused to start, or never lets time pass."""
 
 
 def play(
@@ -68,13 +64,14 @@ class _Stage:
         self._profile = profile
         self._extension = {"log": self._log, "pace": pace}
         self._emulator = Emulator(self._equipped, profile=profile, observer=Tail(self._note))
-        self._watching = True
+        self._watching = False
+        self._epoch_s = 0.0
         self._state: dict[str, Any] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def _note(self, source: Source, name: str, **fields: Any) -> None:
         if self._watching:
-            at_s = round(asyncio.get_running_loop().time(), 6)
+            at_s = round(asyncio.get_running_loop().time() - self._epoch_s, 6)
             event = TraceEvent(at_s=at_s, source=source, name=str(name), fields=fields)
             self.notes.append(event)
 
@@ -87,41 +84,52 @@ class _Stage:
 
     async def play(self) -> None:
         """Run everything, and wait until the observation is over."""
-        lifespan = _Lifespan()
         if self._plan.requests:
-            await lifespan.start(self._emulator, self._state)
+            lifespan = Lifespan(self._emulator, self._state)
+            await lifespan.start()
+            await self._observe()
+            await lifespan.stop()
+        else:
+            await self._observe()
+
+    async def _observe(self) -> None:
+        self._epoch_s = asyncio.get_running_loop().time()
+        self._watching = True
         for request in self._plan.requests:
             self._begin(self._request(request))
         for number, dispatch in enumerate(self._plan.dispatches, start=1):
             self._begin(self._dispatch(dispatch, str(number)))
         if self._plan.term_at_s is not None:
             self._begin(self._stop(self._plan.term_at_s))
-        await _until(self._plan.end_s + TOLERANCE_S)
+        await self._until(self._plan.end_s + TOLERANCE_S)
         self._watching = False
         await self._emulator.drain(within_s=0)
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
-        lifespan.stop()
+
+    async def _until(self, at_s: float) -> None:
+        passed_s = asyncio.get_running_loop().time() - self._epoch_s
+        await asyncio.sleep(max(0.0, at_s - passed_s))
 
     def _begin(self, doing: Any) -> None:
         self._tasks.append(asyncio.create_task(doing))
 
     async def _request(self, request: Request) -> None:
         client = Client(request, self._note)
-        await _until(request.sent_at_s)
+        await self._until(request.sent_at_s)
         client.send()
         leave = request.leave
         if leave is not None:
             loop = asyncio.get_running_loop()
-            loop.call_at(leave.at_s, client.leave, leave.how)
-        await _until(request.arrives_at_s)
+            loop.call_at(self._epoch_s + leave.at_s, client.leave, leave.how)
+        await self._until(request.arrives_at_s)
         await client.be_served(self._emulator, self._state)
 
     async def _dispatch(self, dispatch: Dispatch, number: str) -> None:
-        await _until(dispatch.at_s)
+        await self._until(dispatch.at_s)
         self._note(Source.DRIVER, Word.SCHEDULED)
-        await _until(dispatch.arrives_at_s)
+        await self._until(dispatch.arrives_at_s)
         run = await run_scheduled(
             self._equipped,
             profile=self._profile,
@@ -133,54 +141,7 @@ class _Stage:
         self._note(Source.DRIVER, Word.SCHEDULED_RESULT, result=result)
 
     async def _stop(self, at_s: float) -> None:
-        await _until(at_s)
+        await self._until(at_s)
         self._note(Source.DRIVER, Word.TERM)
         await self._emulator.drain(within_s=self._profile.shutdown_grace_s)
         self._note(Source.PROCESS, Word.EXITED, rc=0)
-
-
-class _Lifespan:
-    """The app's lifespan, as a server runs it: an app that knows none is served without."""
-
-    def __init__(self) -> None:
-        self._to_app: asyncio.Queue[Any] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self, app: _App, state: dict[str, Any]) -> None:
-        """Run the app's start-up.
-
-        Raises:
-            AppFailed: The app says that it cannot start.
-        """
-        told: asyncio.Queue[Any] = asyncio.Queue()
-        scope = {
-            "type": "lifespan",
-            "asgi": {"version": "3.0", "spec_version": "2.0"},
-            "state": state,
-        }
-        self._to_app.put_nowait({"type": "lifespan.startup"})
-        self._task = asyncio.ensure_future(_awaited(app(scope, self._to_app.get, told.put)))
-        hearing = asyncio.ensure_future(told.get())
-        await asyncio.wait({self._task, hearing}, return_when=asyncio.FIRST_COMPLETED)
-        if not hearing.done():
-            hearing.cancel()
-            self._task.exception()  # as a server: lifespan is not supported
-            return
-        message = hearing.result()
-        if message["type"] != "lifespan.startup.complete":
-            raise AppFailed(
-                f"the app refused to start: {message.get('message', 'no reason given')}"
-            )
-
-    def stop(self) -> None:
-        """Tell the app to stop; it is not waited for, the run is over."""
-        self._to_app.put_nowait({"type": "lifespan.shutdown"})
-
-
-async def _awaited(call: Awaitable[None]) -> None:
-    await call
-
-
-async def _until(at_s: float) -> None:
-    loop = asyncio.get_running_loop()
-    await asyncio.sleep(max(0.0, at_s - loop.time()))
