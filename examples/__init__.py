@@ -1,0 +1,1 @@
+"""Apps to put under the emulator and the cut sweep."""

@@ -1,0 +1,1 @@
+"""Cut sweep: a request is killed at each of its resumptions in turn, and what is lost is named."""
