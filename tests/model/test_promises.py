@@ -45,6 +45,8 @@ PLANS = (
     Plan(handler={"lease_s": 3.0, "skew_margin_s": 1.0, "heartbeat_every_s": 1.0}),
     Plan(handler={"lease_s": 6.0, "budget_s": 5.0, "attempt_limit_s": 2.0}),
     Plan(profile="generic", allowance_s=None, handler={"max_passes": 4}),
+    # One limit for the answer and the work after it.
+    Plan(profile="vercel", allowance_s=20.0),
     # Nothing after the answer: every operation is left to redrive.
     Plan(allowance_s=0.0, handler={"redrive_budget_s": 6.0, "redrive_concurrency": 1}),
 )

@@ -6,7 +6,6 @@ without time passing, ends in `Stuck`, so that it fails and shrinks where it wou
 """
 
 import asyncio
-from collections import deque
 from typing import Any
 
 __all__ = ["LeapingLoop", "Stuck"]
@@ -17,16 +16,6 @@ _RESOLUTION_S = 1e-6
 
 class Stuck(Exception):
     """Time can never pass again: everything waits for nothing, or something spins."""
-
-
-class _Nothing(asyncio.Handle):
-    """A call that was cancelled."""
-
-    def __init__(self) -> None:
-        self._cancelled = True
-
-
-_NOTHING = _Nothing()
 
 
 class _Leap:
@@ -48,21 +37,12 @@ class _Leap:
         return []
 
 
-class _Ready(deque[asyncio.Handle]):
-    """Calls of the next turn; a freeze may take some away in the middle of one."""
-
-    def popleft(self) -> asyncio.Handle:
-        """Return the next call, or one that is cancelled when those counted are gone."""
-        return super().popleft() if self else _NOTHING
-
-
 class LeapingLoop(asyncio.BaseEventLoop):
     """An event loop on virtual time, from 0."""
 
     def __init__(self) -> None:
         super().__init__()
         self._selector = _Leap()
-        self._ready = _Ready()
         self._clock_resolution = _RESOLUTION_S  # timers this close are one instant
 
     def time(self) -> float:

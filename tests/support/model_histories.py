@@ -12,6 +12,33 @@ from platform_sim.world.script import Commit, Step, Then
 from tests.support.model_store import Failure, Trouble
 from tests.support.model_world import ModelWorld, Plan
 
+__all__ = [
+    "Facts",
+    "a_503_follows_an_unknown",
+    "a_cancel_cuts",
+    "a_clock_is_ahead",
+    "a_clock_is_set_back",
+    "a_heartbeat_comes_between",
+    "a_lost_pass_parks",
+    "a_lost_pass_rejects",
+    "a_lost_pass_releases",
+    "a_pass_knows_it_is_lost",
+    "a_process_thaws",
+    "a_receiver_is_busy_once",
+    "an_attempt_takes_all_it_gets",
+    "killed_in_flight",
+    "one_key_comes_with_two_bodies",
+    "taken_over",
+    "the_deadline_cuts",
+    "the_first_reply_is_dropped",
+    "the_index_lags",
+    "the_reply_to_a_claim_is_lost",
+    "the_store_is_down",
+    "the_window_closes",
+    "two_confirm",
+    "two_judge_one_claim",
+]
+
 Facts = Mapping[str, bool]
 
 HANGS = Turn(commit=Commit.NEVER, then=Then.HANG)

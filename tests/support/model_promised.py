@@ -1,4 +1,4 @@
-"""What the oracle of a model world goes by: legal moves, what was promised, and what is known of a pass."""
+"""What the oracle of a model world goes by: legal moves, promises, what is known of a pass."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

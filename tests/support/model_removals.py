@@ -29,6 +29,29 @@ from storage.replies import Accepted, AcceptReply, Mismatched, Replayed
 from storage.requests import UpdateMarker
 from storage.states import TRANSITIONS, Event, Guard, State
 
+__all__ = [
+    "Remove",
+    "acknowledged_before_written",
+    "always_send",
+    "any_fingerprint",
+    "changed_request",
+    "confirm_delivered_again",
+    "cut_is_not_sent",
+    "cut_pass_forgets",
+    "last_attempt_decides",
+    "monotonic_alone",
+    "never_lost",
+    "no_reserve",
+    "no_skew_margin",
+    "no_window_margin",
+    "other_bytes",
+    "other_key",
+    "own_reply_unknown",
+    "takeover_any_lease",
+    "takeover_keeps_unknown",
+    "without_guard",
+]
+
 Remove = Callable[[pytest.MonkeyPatch], None]
 
 
