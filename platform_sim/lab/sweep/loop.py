@@ -84,11 +84,14 @@ class ForgetfulLoop(asyncio.BaseEventLoop):
     What a trial killed is never collected, and every later trial would have to read it there.
     """
 
-    _born: list[Any]
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._born: list[asyncio.Task[Any]] = []
+        # Not `create_task`: who calls that is the line a task is born at.
+        self.set_task_factory(self._bear)
 
-    def create_task(self, coro: Any, **more: Any) -> Any:
-        """Make a task."""
-        task = super().create_task(coro, **more)
+    def _bear(self, loop: asyncio.AbstractEventLoop, coro: Any, **more: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coro, loop=loop, **more)
         self._born.append(task)
         return task
 
@@ -105,7 +108,6 @@ class TrialLoop(ForgetfulLoop, asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._jumps = _Jumps()
-        self._born = []
         super().__init__(self._jumps)
 
     def time(self) -> float:

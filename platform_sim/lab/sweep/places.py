@@ -41,7 +41,7 @@ class Place:
         task: The task's name, for people.
         is_own: Whether this is the user's code.
         has_begun: Whether the task had run a line at all.
-        before: The response's background task that was still to come, or None.
+        background: The response's background task that was not done, or None.
     """
 
     file: str
@@ -50,12 +50,12 @@ class Place:
     task: str
     is_own: bool = True
     has_begun: bool = True
-    before: str | None = None
+    background: str | None = None
 
     @property
     def has_work(self) -> bool:
         """Whether the task had work of the user's before it."""
-        return self.is_own or self.before is not None
+        return self.is_own or self.background is not None
 
     @property
     def at(self) -> str:
@@ -66,8 +66,8 @@ class Place:
     def remark(self) -> str:
         """What else there is to say of it; empty when there is nothing."""
         parts = [] if self.has_begun else ["not begun"]
-        if self.before is not None:
-            parts.append(f"before its background task {self.before}")
+        if self.background is not None:
+            parts.append(f"background task {self.background} not done")
         return ", ".join(parts)
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Code:
             task=task,
             is_own=bool(own),
             has_begun=not _is_new(stepper.inner),
-            before=background,
+            background=background,
         )
 
     def _short(self, file: str) -> str:

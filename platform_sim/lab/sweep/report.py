@@ -16,10 +16,10 @@ from platform_sim.lab.sweep.trial import Finding, Kind
 
 __all__ = ["Failure", "Line", "Pairs", "SweepReport"]
 
-_VERBS: Mapping[Kind, str] = {
-    Kind.LOST: "lose work",
-    Kind.DOUBLED: "double work",
-    Kind.BROKEN: "break another promise",
+_VERBS: Mapping[Kind, tuple[str, str]] = {
+    Kind.LOST: ("loses work", "lose work"),
+    Kind.DOUBLED: ("doubles work", "double work"),
+    Kind.BROKEN: ("breaks another promise", "break another promise"),
 }
 _MOST_TEXTS = 1
 _MOST_PAIR_LINES = 10
@@ -209,7 +209,7 @@ class SweepReport:
 
     def _summary(self) -> str:
         counts = {kind: count for kind, count in self.counts.items() if count}
-        told = ", ".join(f"{count} {_VERBS[kind]}" for kind, count in counts.items())
+        told = ", ".join(f"{count} {_VERBS[kind][count > 1]}" for kind, count in counts.items())
         safe = self.resumptions - len(self.failures)
         head = f"{_count(self.resumptions, 'resumption')}, killed at each in turn"
         return f"{head}: {told + ', ' if told else ''}{safe} of {self.resumptions} survive"

@@ -112,10 +112,6 @@ def _with_kills(scenario: Scenario) -> Scenario:
 class _Loop(ForgetfulLoop, VirtualLoop):
     """A scenario's loop that keeps nothing when it closes."""
 
-    def __init__(self) -> None:
-        self._born = []
-        super().__init__()
-
 
 @dataclass(slots=True)
 class _Run:
