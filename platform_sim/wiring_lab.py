@@ -22,10 +22,10 @@ from handler.redrive import Redrive
 from handler.sender import Request, Trace
 from handler.service import Parts, Service
 from handler.settings import Settings
+from platform_sim.lab.scenario.complaints import named
 from platform_sim.lab.scenario.errors import BadScenario
 from platform_sim.lab.scenario.file import Receiver, Scenario
 from platform_sim.lab.scenario.product import ReplicaParts, WorldParts
-from platform_sim.lab.scenario.reading import named
 from platform_sim.lab.scenario.vocabulary import Words
 from platform_sim.lifetime.emulator import App
 from platform_sim.wiring_lab_store import WorldTable, WorldTransport

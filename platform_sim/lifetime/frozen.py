@@ -13,6 +13,7 @@ Not here: who freezes and when (`invocation`, the lab), clocks (`platform_sim.wo
 
 import heapq
 from asyncio import AbstractEventLoop, Handle
+from contextvars import Context
 from typing import Any
 
 from platform_sim.lifetime.births import CURRENT_GATE
@@ -23,20 +24,33 @@ __all__ = ["freeze", "thaw"]
 
 
 def freeze(loop: AbstractEventLoop, gate: Gate) -> None:
-    """Hold everything of a gate until `thaw`; nothing to do for one that is not open."""
+    """Hold everything of a gate until `thaw`; nothing to do for one that is not open.
+
+    Called from inside one of its steps, the step goes on to its next await; what it still puts on
+    the loop until then is held too.
+    """
     if gate.state is not GateState.OPEN:
         return
     gate.freeze()
+    _park(loop, gate)
+    loop.call_soon(_park, loop, gate, context=Context())
+
+
+def _park(loop: AbstractEventLoop, gate: Gate) -> None:
+    if gate.state is not GateState.FROZEN:
+        return
     scheduled, ready = _queues(loop)
-    gate.parked_timers = [handle for handle in scheduled if _is_of(handle, gate)]
-    gate.parked_calls = [handle for handle in ready if _is_of(handle, gate)]
-    for handle in gate.parked_timers:
+    timers = [handle for handle in scheduled if _is_of(handle, gate)]
+    calls = [handle for handle in ready if _is_of(handle, gate)]
+    for handle in timers:
         scheduled.remove(handle)
         handle._scheduled = False  # a cancelled timer must not be counted as one of the loop's
     heapq.heapify(scheduled)
-    for handle in gate.parked_calls:
+    for handle in calls:
         # The loop has counted what it will run in this turn: something must stand in its place.
         ready[ready.index(handle)] = _nothing(loop)
+    gate.parked_timers += timers
+    gate.parked_calls += calls
 
 
 def thaw(loop: AbstractEventLoop, gate: Gate) -> None:

@@ -4,6 +4,7 @@ The ledger is the outside witness: it knows nothing of markers or passes, only o
 Audits compare it, and the receiver's `effects`, with what the sender believes.
 """
 
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -53,12 +54,19 @@ class Ledger:
     def __init__(self) -> None:
         self.requests: list[WireRequest] = []
         self.refused = 0
+        self._arrived: Counter[str] = Counter()
 
     def arrive(self, *, key: str, path: str, at_ms: int, body_sha256: str) -> int:
         """Record an arrival and return the entry's place, for `end`."""
-        attempt = 1 + sum(1 for request in self.requests if request.key == key)
+        self._arrived[key] += 1
         self.requests.append(
-            WireRequest(key=key, path=path, attempt=attempt, at_ms=at_ms, body_sha256=body_sha256)
+            WireRequest(
+                key=key,
+                path=path,
+                attempt=self._arrived[key],
+                at_ms=at_ms,
+                body_sha256=body_sha256,
+            )
         )
         return len(self.requests) - 1
 

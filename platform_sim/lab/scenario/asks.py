@@ -4,6 +4,7 @@ Pure. A name stands for one operation: requests that share one share their key.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import msgspec
 from platform_sim.lab.scenario.file import Request, Scenario
 from platform_sim.world.clients import Client, Leave
 
-__all__ = ["Ask", "asks_of", "client_of", "count_of"]
+__all__ = ["Ask", "asks_of", "client_of", "count_of", "is_named"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,12 @@ def asks_of(scenario: Scenario) -> Iterator[Ask]:
                 request=request,
                 place=place,
             )
+
+
+def is_named(name: str, pattern: str) -> bool:
+    """Tell whether a name is the one a pattern gives; `*` stands for any characters."""
+    parts = (re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 
 
 def _numbered(text: str, number: int, count: int) -> str:

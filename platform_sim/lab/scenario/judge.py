@@ -5,9 +5,9 @@ Pure. Numbers match exactly or lie in the range that was given; instants match w
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
+from platform_sim.lab.scenario.asks import is_named
 from platform_sim.lab.scenario.expectations import Expect, Totals
 from platform_sim.lab.scenario.played import Photograph, Played
 from platform_sim.lab.scenario.report import OperationSeen, operations_seen
@@ -51,7 +51,7 @@ def failures_of(played: Played) -> list[str]:
     found: list[str] = [*_defects(played)]
     for expect in played.scenario.expect:
         seen = operations_seen(played, _photograph(played, expect.at_s))
-        matching = [seen[name] for name in seen if fnmatchcase(name, expect.operation)]
+        matching = [seen[name] for name in seen if is_named(name, expect.operation)]
         if not matching:
             found.append(f"{expect.operation}{_at(expect.at_s)}: no such request was sent")
         for operation in matching:

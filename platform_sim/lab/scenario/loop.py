@@ -17,8 +17,8 @@ from platform_sim.lab.scenario.errors import Stuck
 __all__ = ["VirtualLoop"]
 
 _PER_S = 1_000_000
-_MOST_TURNS_AT_ONCE = 50_000
-_MOST_TURNS = 2_000_000
+_MOST_TURNS_AT_ONCE = 20_000
+_MOST_TURNS = 1_000_000
 _LAST_TURNS = 10_000
 
 

@@ -10,19 +10,19 @@ Not here: words of the product (`vocabulary`).
 import datetime as dt
 import math
 import tomllib
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from platform_sim.lab.scenario.asks import asks_of, count_of
+from platform_sim.lab.scenario.asks import asks_of, count_of, is_named
+from platform_sim.lab.scenario.complaints import complaint
 from platform_sim.lab.scenario.errors import BadScenario
 from platform_sim.lab.scenario.file import Scenario
 from platform_sim.lab.scenario.table import MOST_REQUESTS, MOST_RUNS
 
-__all__ = ["named", "parse_scenario", "read_scenario"]
+__all__ = ["parse_scenario", "read_scenario", "scenario_of"]
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -49,26 +49,24 @@ def parse_scenario(text: str) -> Scenario:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadScenario(f"is not TOML: {error}") from error
+    return scenario_of(document)
+
+
+def scenario_of(document: Mapping[str, Any]) -> Scenario:
+    """Read a scenario from what its TOML says.
+
+    Raises:
+        BadScenario: Something in it is not allowed; the message names the key.
+    """
     for path, problem in _not_plain(document, ""):
         raise BadScenario(f"{path}: {problem}")
     try:
         scenario = msgspec.convert(document, Scenario)
     except msgspec.ValidationError as error:
-        raise BadScenario(named(str(error))) from error
+        raise BadScenario(complaint(document, Scenario, error)) from error
     for problem in _problems(scenario):
         raise BadScenario(problem)
     return scenario
-
-
-def named(message: str, under: str = "") -> str:
-    """Turn msgspec's message (`... - at `$.requests[0].at_s``) into `key: message`."""
-    text, _, path = message.partition(" - at `")
-    where = under + path.rstrip("`").removeprefix("$")
-    where = where.removeprefix(".")
-    if text.startswith("Object contains unknown field `"):
-        field = text.removeprefix("Object contains unknown field `").rstrip("`")
-        return f"{where}.{field}: there is no such key".removeprefix(".")
-    return f"{where}: {text}" if where else text
 
 
 def _not_plain(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -115,10 +113,9 @@ def _request_problems(scenario: Scenario) -> Iterator[str]:
         return
     keys: dict[str, str | None] = {}
     for ask in asks_of(scenario):
-        if keys.setdefault(ask.name, ask.key) != ask.key or (
-            ask.key is None and list(keys).index(ask.name) != len(keys) - 1
-        ):
+        if ask.name in keys and (ask.key is None or ask.key != keys[ask.name]):
             yield f"requests[{ask.place}].name: {ask.name!r} is another request's name already"
+        keys[ask.name] = ask.key
 
 
 def _fault_problems(scenario: Scenario) -> Iterator[str]:
@@ -151,7 +148,7 @@ def _expectation_problems(scenario: Scenario) -> Iterator[str]:
     names = {ask.name for ask in asks_of(scenario)}
     for place, expect in enumerate(scenario.expect):
         where = f"expect[{place}]"
-        if not any(fnmatchcase(name, expect.operation) for name in names):
+        if not any(is_named(name, expect.operation) for name in names):
             yield f"{where}.operation: {_no_name('request', expect.operation, names)}"
         if expect.at_s is not None:
             yield from _late(f"{where}.at_s", expect.at_s, scenario)

@@ -27,7 +27,7 @@ __all__ = [
 MOST_REQUESTS = 10_000
 """Requests in one scenario, rows and repeats counted out."""
 
-MOST_RUNS = 100_000
+MOST_RUNS = 20_000
 """Redrive runs in one scenario."""
 
 _LONGEST_S = 31_622_400.0  # a year with its leap day
