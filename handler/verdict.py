@@ -50,6 +50,7 @@ class PassLog:
         attempts_before: Attempts of earlier passes.
         unknown: Whether something sent may have been delivered.
         attempts: This pass's finished attempts.
+        outcomes: What they came to, each once.
         in_flight: The trace of the attempt under way.
         verdict: Set once nothing more will be sent.
     """
@@ -57,6 +58,7 @@ class PassLog:
     attempts_before: int
     unknown: bool
     attempts: list[Attempt] = field(default_factory=list)
+    outcomes: set[Outcome] = field(default_factory=set)
     in_flight: Trace | None = None
     verdict: Verdict | None = None
 
@@ -68,6 +70,7 @@ class PassLog:
         """Note what an attempt came to."""
         self.in_flight = None
         self.attempts.append(attempt)
+        self.outcomes.add(attempt.outcome)
         if attempt.outcome in {Outcome.UNCERTAIN, Outcome.IN_PROGRESS}:
             self.unknown = True
 
@@ -76,9 +79,8 @@ class PassLog:
 
         It knows the key and is at work under it, so asking again is no blind repeat.
         """
-        outcomes = {attempt.outcome for attempt in self.attempts}
-        in_progress = Outcome.IN_PROGRESS in outcomes
-        return in_progress and not inherited_unknown and Outcome.UNCERTAIN not in outcomes
+        in_progress = Outcome.IN_PROGRESS in self.outcomes
+        return in_progress and not inherited_unknown and Outcome.UNCERTAIN not in self.outcomes
 
     def is_absent(self) -> None:
         """Note that the receiver said it has never seen the key."""
