@@ -1,4 +1,4 @@
-"""The command line: `outlast up`, `demo`, `scenario` and `conformance`.
+"""The command line: `outlast up`, `demo`, `serve`, `scenario`, `sweep` and those that show things.
 
 Options are also environment variables, shown in `--help`; an option that is given wins. Exit codes:
 0 as wished, 1 the demo's verdict is bad, 2 something could not be started, 130 interrupted.
@@ -18,6 +18,7 @@ from typing import Annotated, Final
 import typer
 
 from platform_sim.host.errors import LaunchError
+from platform_sim.host.front.command import serve, try_record
 from platform_sim.host.options import DEFAULTS, LocalOptions, checked
 from platform_sim.host.platform import run_until_stopped
 from platform_sim.host.signals import Stopped
@@ -26,6 +27,8 @@ from platform_sim.lab.conformance.command import conformance
 from platform_sim.lab.demo import run_demo
 from platform_sim.lab.demo_report import DemoReport
 from platform_sim.lab.evidence import read_record
+from platform_sim.lab.profiles import profiles
+from platform_sim.lab.replay import replay
 from platform_sim.lab.scenario.command import scenario_command
 from platform_sim.lab.scenario.product import Product
 from platform_sim.lab.screen import progress, show
@@ -112,6 +115,10 @@ def up(
     receiver_port: Annotated[
         int, typer.Option(envvar="OUTLAST_RECEIVER_PORT", help="Port of the receiver.")
     ] = DEFAULTS.receiver_port,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="File to which everything is added, for `outlast replay`."),
+    ] = None,
 ) -> None:
     """Run store, receiver, app and redrive on this machine until Ctrl-C."""
     options = LocalOptions(
@@ -128,8 +135,9 @@ def up(
     )
     for warning in checked(options):
         typer.echo(f"warning: {warning}", err=True)
+    recorded = try_record(record)
     with tempfile.TemporaryDirectory(prefix="outlast-") as folder:
-        topology = local_topology(options, os.environ, Path(folder))
+        topology = local_topology(options, os.environ, Path(folder), record=recorded)
         typer.echo("starting " + ", ".join(_roles(topology)) + " ...")
 
         def announce() -> None:
@@ -149,15 +157,21 @@ def demo(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="File to which everything is added, for `outlast replay`."),
+    ] = None,
 ) -> None:
     """Send a dozen operations through a platform that fails, and count what became of them."""
+    kept = try_record(record)
     chosen = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="outlast-") as folder:
-        record = Path(folder) / "web.jsonl"
-        topology = local_topology(DEMO_OPTIONS, _not_ours(os.environ), Path(folder), record=record)
+        seen = kept or Path(folder) / "demo.jsonl"
+        before = len(read_record(seen)) if kept else 0
+        topology = local_topology(DEMO_OPTIONS, _not_ours(os.environ), Path(folder), record=seen)
         with progress() as tell:
             outcome = asyncio.run(run_demo(topology, chosen, tell))
-        events = read_record(record)
+        events = read_record(seen)[before:]
     budget_s = DEMO_OPTIONS.budget_in_force_s
     report = DemoReport(outcome=outcome, budget_s=budget_s, events=events)
     if as_json:
@@ -177,6 +191,9 @@ def _open_product() -> Product:
 app.command("scenario")(scenario_command(_open_product))
 app.command("sweep")(sweep_command(_open_product, own=frozenset({"handler", "storage"})))
 app.command("conformance")(conformance)
+app.command("serve")(serve)
+app.command("profiles")(profiles)
+app.command("replay")(replay)
 
 
 def _not_ours(environ: Mapping[str, str]) -> dict[str, str]:

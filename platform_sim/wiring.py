@@ -131,7 +131,7 @@ def local_topology(
         options: Checked options.
         environ: The user's variables; their own `OUTLAST_*` win over what is derived here.
         folder: Where the destinations file is written; must outlive the processes.
-        record: File the web process writes its events to.
+        record: Recording to which web and redrive add what happens.
 
     Raises:
         LaunchError: A port that was asked for, or a variable of the user's, cannot be used.

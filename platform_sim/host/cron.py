@@ -18,7 +18,9 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, redirect_stderr
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,16 +28,23 @@ from typing import Any
 
 import msgspec
 
+from platform_sim.host.app_log import AppLog
 from platform_sim.host.errors import LaunchError
 from platform_sim.host.imports import load
 from platform_sim.host.lifeline import watch_lifeline
 from platform_sim.host.ready import announce
 from platform_sim.host.signals import stop_requests
+from platform_sim.view.event import EventKind
+from platform_sim.view.recording import NotARecording, Recording
 
 __all__ = ["Cron", "Ending", "Run", "Schedule", "main", "serve"]
 
 _CANNOT_START = 2
 _STUCK_EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
+
+
+CURRENT_RUN: ContextVar[str] = ContextVar("outlast_run", default="")
+"""The name of the run whose context this is."""
 
 
 class Ending(StrEnum):
@@ -86,11 +95,13 @@ class Cron:
         call: Callable[[], Awaitable[Any]],
         schedule: Schedule,
         report: Callable[[Run], None],
+        started: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.last: Run | None = None
         self._call = call
         self._schedule = schedule
         self._report = report
+        self._started = started
 
     async def keep_running(self) -> None:
         """Run on schedule until cancelled; return only when a run is stuck."""
@@ -119,6 +130,8 @@ class Cron:
             self._report(self.last)
             return self.last
 
+        CURRENT_RUN.set(f"run {number}")
+        self._started(number)
         task = asyncio.ensure_future(_awaited(self._call))
         try:
             await asyncio.wait({task}, timeout=self._schedule.limit_s)
@@ -152,16 +165,39 @@ def _result(task: asyncio.Future[Any]) -> tuple[Ending, Any, str | None]:
     return Ending.COMPLETED, result.as_dict() if hasattr(result, "as_dict") else result, None
 
 
-def _reporter(call: str, record: Path | None) -> Callable[[Run], None]:
-    def report(run: Run) -> None:
-        line = {"call": call, **msgspec.to_builtins(run, enc_hook=str)}
-        text = msgspec.json.encode(line).decode()
-        print(text, file=sys.stderr, flush=True)
-        if record is not None:
-            with record.open("a", encoding="utf-8") as lines:
-                lines.write(f'{{"at_ms":{time.time_ns() // 1_000_000},{text[1:]}\n')
+class _Diary:
+    """Tells of runs: one line each on stderr, and everything in the record.
 
-    return report
+    Args:
+        call: What is run, for people.
+        recording: Where it is added; None: nowhere.
+    """
+
+    def __init__(self, call: str, recording: Recording | None) -> None:
+        self._call = call
+        self._recording = recording
+        self._began_s = time.monotonic()
+        self._add(EventKind.STARTED, "", {"wall_ms": time.time_ns() // 1_000_000})
+
+    def started(self, number: int) -> None:
+        """A run begins."""
+        self._add(EventKind.RUN_STARTED, f"run {number}", {"name": self._call})
+
+    def ended(self, run: Run) -> None:
+        """A run has ended."""
+        content = msgspec.to_builtins(run, enc_hook=str)
+        line = msgspec.json.encode({"call": self._call, **content}).decode()
+        print(line, file=sys.stderr, flush=True)
+        self._add(EventKind.RUN_ENDED, f"run {run.run}", content)
+
+    def heard(self, fields: Mapping[str, Any]) -> None:
+        """The function has logged an event."""
+        self._add(EventKind.ACTION, CURRENT_RUN.get(), fields)
+
+    def _add(self, kind: EventKind, run: str, fields: Mapping[str, Any]) -> None:
+        if self._recording is not None:
+            at_s = round(time.monotonic() - self._began_s, 6)
+            self._recording.add(at_s, str(kind), run, fields)
 
 
 async def serve(cron: Cron) -> None:
@@ -195,17 +231,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--call", required=True, help="module:attribute of an async function")
     parser.add_argument("--every-s", type=_positive, required=True)
     parser.add_argument("--limit-s", type=_positive, required=True)
-    parser.add_argument("--record", type=Path, help="file to which one JSON line a run is added")
+    parser.add_argument("--record", type=Path, help="recording to which runs are added")
     options = parser.parse_args(arguments)
     watch_lifeline()
     schedule = Schedule(every_s=options.every_s, limit_s=options.limit_s)
-    report = _reporter(options.call, options.record)
     try:
-        call = load(options.call)
-    except LaunchError as failure:
+        with ExitStack() as open_things:
+            recording = None
+            if options.record is not None:
+                recording = Recording(options.record, f"redrive.{os.getpid()}")
+                open_things.enter_context(recording)
+            diary = _Diary(options.call, recording)
+            app_log = open_things.enter_context(redirect_stderr(AppLog(sys.stderr)))
+            app_log.heard = diary.heard
+            call = load(options.call)
+            asyncio.run(serve(Cron(call, schedule, diary.ended, diary.started)))
+    except (LaunchError, NotARecording) as failure:
         print(failure, file=sys.stderr)
         sys.exit(_CANNOT_START)
-    asyncio.run(serve(Cron(call, schedule, report)))
 
 
 if __name__ == "__main__":

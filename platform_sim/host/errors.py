@@ -1,6 +1,9 @@
 """What can go wrong when processes are started; every message names the cause and the remedy."""
 
-__all__ = ["ChildError", "LaunchError", "OptionError", "PortError"]
+import sys
+import traceback
+
+__all__ = ["ChildError", "LaunchError", "OptionError", "PortError", "explain"]
 
 
 class LaunchError(Exception):
@@ -41,3 +44,10 @@ class ChildError(LaunchError):
         super().__init__(f"{role} {reason}. Its last words:{shown}")
         self.role = role
         self.tail = tail
+
+
+def explain(error: Exception) -> None:
+    """Say on stderr why something could not be started: the user's own traceback, one sentence."""
+    if error.__cause__ is not None and not isinstance(error.__cause__, OSError):
+        traceback.print_exception(error.__cause__)
+    print(f"outlast: {error}", file=sys.stderr)

@@ -2,7 +2,8 @@
 
 Rules: the ready line is printed once connections are really accepted. TERM or INT: no new
 connection, requests in flight and registered work get the profile's shutdown grace, what is left
-then is cut, and the process exits with 0; asked twice, it cuts at once. An app that refuses to
+then is cut, and the process exits with 0; asked twice, it cuts at once. Where a cut takes the
+process along, the app runs in workers behind this process (`front`). An app that refuses to
 start ends the process with uvicorn's code 3; what cannot be started at all with 2 and one sentence.
 
 Not here: the rules of a request's life (`platform_sim.lifetime`).
@@ -10,32 +11,33 @@ Not here: the rules of a request's life (`platform_sim.lifetime`).
 
 import argparse
 import asyncio
-import copy
+import logging.config
 import os
-import socket
 import sys
 import time
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, redirect_stderr
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import uvicorn
-from uvicorn.config import LOGGING_CONFIG
-
-from platform_sim.host.errors import LaunchError, PortError
+from platform_sim.host.app_log import AppLog, hear_app
+from platform_sim.host.errors import LaunchError, explain
+from platform_sim.host.front.messages import Order
+from platform_sim.host.front.serve import STALL_S, serve_behind_front
 from platform_sim.host.imports import load_app
 from platform_sim.host.lifeline import watch_lifeline
 from platform_sim.host.ready import announce
-from platform_sim.host.signals import StopRequests, stop_requests
+from platform_sim.host.serving import Server, bind, config_for, log_config, url_of
+from platform_sim.host.signals import Stopped, stop_requests
+from platform_sim.host.stall import watching_stalls
 from platform_sim.lifetime.emulator import App, Emulator
 from platform_sim.lifetime.errors import BadProfile
 from platform_sim.lifetime.profile import PROFILES, CutMode, Profile
 from platform_sim.lifetime.profile_file import resolve_profile
 from platform_sim.view.cut_log import CutLog
-from platform_sim.view.recorder import JsonLines, Observer, Tee
+from platform_sim.view.recorder import Observer, Tee
+from platform_sim.view.recording import NotARecording, Recording
 
 __all__ = ["ServerOptions", "main", "serve"]
 
@@ -53,6 +55,7 @@ class ServerOptions:
         profile: The limits, with the overrides applied.
         record: Where events are added as JSON lines; None: nowhere.
         access_log: Whether each request is logged, to stderr.
+        stall_s: Seconds after which code that blocks the event loop is reported; None: never.
     """
 
     app: str
@@ -61,102 +64,48 @@ class ServerOptions:
     profile: Profile
     record: Path | None
     access_log: bool
+    stall_s: float | None = STALL_S
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, with its ready line and a shutdown that knows of work after the response."""
-
-    def __init__(
-        self, config: uvicorn.Config, emulator: Emulator, stop: StopRequests, *, grace_s: float
-    ) -> None:
-        super().__init__(config)
-        self._emulator = emulator
-        self._stop = stop
-        self._grace_s = grace_s
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        # The signals are taken by `stop_requests`; uvicorn would raise them again at the end.
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        address, port = self.servers[0].sockets[0].getsockname()[:2]
-        host = f"[{address}]" if ":" in address else address
-        announce("web", f"http://{host}:{port}")
-
-    async def main_loop(self) -> None:
-        ticking = asyncio.ensure_future(super().main_loop())
-        await self._stop.wait()
-        self.should_exit = True
-        await ticking
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-        draining = asyncio.ensure_future(self._emulator.drain(within_s=self._grace_s))
-        hurrying = asyncio.ensure_future(self._stop.wait_again())
-        await asyncio.wait({draining, hurrying}, return_when=asyncio.FIRST_COMPLETED)
-        hurrying.cancel()
-        draining.cancel()
-        await self._emulator.drain(within_s=0)
-        await super().shutdown(sockets)
-
-
-async def serve(app: App, options: ServerOptions, observer: Observer) -> None:
+async def serve(
+    app: App, options: ServerOptions, observer: Observer, app_log: AppLog | None = None
+) -> None:
     """Serve `app` until the process is asked to stop.
+
+    Args:
+        app: The app.
+        options: What the process is told.
+        observer: Is told what happens.
+        app_log: Hears what the app logs; None: nobody does.
 
     Raises:
         PortError: The address cannot be bound.
         SystemExit: The app refused to start (code 3; uvicorn has logged why).
     """
     emulator = Emulator(app, profile=options.profile, observer=observer, wall_ms=_wall_ms)
-    config = uvicorn.Config(
-        emulator,
-        access_log=options.access_log,
-        log_config=_log_config(),
-        log_level="info" if options.access_log else "warning",
-        timeout_graceful_shutdown=1,
-    )
-    listener = _bind(options.host, options.port)
-    with stop_requests() as stop:
-        server = _Server(config, emulator, stop, grace_s=options.profile.shutdown_grace_s)
-        try:
-            await server.serve(sockets=[listener])
-        except OSError as refused:
-            raise PortError("--port", options.port, _why(refused)) from refused
-        finally:
-            listener.close()
+    if app_log is not None:
+        app_log.heard = partial(hear_app, emulator)
+    listener = bind(options.host, options.port)
 
+    async def conduct(server: Server) -> None:
+        server.listen()
+        announce("web", url_of(listener))
+        await stop.wait()
 
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as refused:
-        listener.close()
-        raise PortError("--port", port, _why(refused)) from refused
-    return listener
-
-
-def _why(refused: OSError) -> str:
-    return os.strerror(refused.errno).lower() if refused.errno else str(refused)
+    with closing(listener), stop_requests() as stop, watching_stalls(options.stall_s, emulator):
+        server = Server(
+            config_for(emulator, access_log=options.access_log),
+            emulator,
+            stop,
+            listener,
+            grace_s=options.profile.shutdown_grace_s,
+            conduct=conduct,
+        )
+        await server.serve()
 
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _log_config() -> dict[str, Any]:
-    # stdout carries the ready line and nothing else.
-    config = copy.deepcopy(LOGGING_CONFIG)
-    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    config["loggers"]["outlast"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-    return config
 
 
 def _seconds(text: str) -> float:
@@ -181,6 +130,12 @@ def _parse(arguments: Sequence[str] | None) -> ServerOptions:
     parser.add_argument("--shutdown-grace-s", type=_seconds, help="from TERM to the cut")
     parser.add_argument("--record", type=Path, help="file to which events are added, JSON lines")
     parser.add_argument("--access-log", action="store_true", help="log each request to stderr")
+    parser.add_argument(
+        "--stall-s",
+        type=_seconds,
+        default=STALL_S,
+        help="report code that blocks the event loop for longer; 0: never",
+    )
     options = parser.parse_args(arguments)
     overrides = {
         "allowance_s": options.ceiling_s,
@@ -196,6 +151,7 @@ def _parse(arguments: Sequence[str] | None) -> ServerOptions:
         profile=replace(resolve_profile(options.profile), **given),
         record=options.record,
         access_log=options.access_log,
+        stall_s=options.stall_s or None,
     )
 
 
@@ -204,18 +160,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     watch_lifeline()
     try:
         options = _parse(arguments)
-        app = load_app(options.app)
-        with ExitStack() as open_files:
-            observers: list[Observer] = [CutLog()]
-            if options.record is not None:
-                stream = open_files.enter_context(options.record.open("ab"))
-                observers.append(JsonLines(stream))
-            asyncio.run(serve(app, options, Tee(*observers)))
-    except (LaunchError, BadProfile) as error:
-        if error.__cause__ is not None and not isinstance(error.__cause__, OSError):
-            traceback.print_exception(error.__cause__)
-        print(f"outlast: {error}", file=sys.stderr)
+        if options.profile.cut is CutMode.PROCESS:
+            _serve_behind_front(options)
+        else:
+            _serve_here(options)
+    except (LaunchError, BadProfile, NotARecording) as error:
+        explain(error)
         sys.exit(_CANNOT_START)
+    except Stopped:
+        sys.exit(0)
+
+
+def _serve_here(options: ServerOptions) -> None:
+    app_log = None
+    with ExitStack() as open_things:
+        observers: list[Observer] = [CutLog()]
+        if options.record is not None:
+            recording = open_things.enter_context(Recording(options.record, f"web.{os.getpid()}"))
+            observers.append(recording)
+            app_log = open_things.enter_context(redirect_stderr(AppLog(sys.stderr)))
+        app = load_app(options.app)
+        asyncio.run(serve(app, options, Tee(*observers), app_log))
+
+
+def _serve_behind_front(options: ServerOptions) -> None:
+    logging.config.dictConfig(log_config())
+    with closing(bind(options.host, options.port)) as listener:
+        order = Order(
+            app=options.app,
+            profile=options.profile,
+            record=None if options.record is None else str(options.record),
+            access_log=options.access_log,
+            stall_s=options.stall_s,
+        )
+        up = partial(announce, "web", url_of(listener))
+        asyncio.run(serve_behind_front(order, listener, up))
 
 
 if __name__ == "__main__":

@@ -55,11 +55,11 @@ class Topology:
         store_port: Where our own store listens; None: the store at `store_url` is used.
         store_url: The store's address.
         ceiling_s: Seconds of the allowance after the response; None: the profile's.
-        cut: What happens at the ceiling, `cancel` or `kill`.
+        cut: What happens at the ceiling.
         profile: Name of the platform profile; None: the host's default.
         redrive_every_s: Seconds from one redrive run to the next.
         redrive_limit_s: Seconds a redrive run may take.
-        record: File the web process writes its events to.
+        record: Recording to which web and redrive add what happens.
         environment: All variables of every process.
     """
 
@@ -127,6 +127,7 @@ class Topology:
             *("--call", self.programs.redrive),
             *("--every-s", f"{self.redrive_every_s:g}"),
             *("--limit-s", f"{self.redrive_limit_s:g}"),
+            *(() if self.record is None else ("--record", str(self.record))),
         )
         return self._spec("redrive", "cron", options, tier=1)
 

@@ -5,7 +5,7 @@ Exit codes: 0 shown, 2 the file is no recording or has no such request.
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -14,6 +14,8 @@ from platform_sim.view.recording import NotARecording, read_recording
 from platform_sim.view.timeline import as_text, chapters, concerning
 
 __all__ = ["replay"]
+
+_MOST_NAMED: Final = 20
 
 
 def replay(
@@ -39,13 +41,17 @@ def replay(
     for note in reading.notes:
         print(f"note: {note}", file=sys.stderr)
     told = chapters(reading.lines)
+    idle = [chapter for chapter in told if chapter.idle]
     if request is not None:
         known = [chapter.invocation_id for chapter in told if chapter.invocation_id]
         told = concerning(told, request)
         if not told:
-            shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "") or "none"
-            raise OptionError("--request", f"{file} has no request {request!r}", f"It has: {shown}")
-    for line in as_text(told):
+            shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if known[_MOST_NAMED:] else "")
+            remedy = f"It has: {shown}" if shown else "It has none"
+            raise OptionError("--request", f"{file} has no request {request!r}", remedy)
+    for line in as_text(chapter for chapter in told if not chapter.idle):
         print(line)
+    if idle and request is None:
+        print(f"{len(idle)} scheduled runs found nothing to do")
     if not told:
         print(f"{file} is a recording in which nothing has happened yet")

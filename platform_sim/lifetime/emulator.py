@@ -13,6 +13,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import copy_context
+from typing import Any
 
 from platform_sim.lifetime.births import mind_births
 from platform_sim.lifetime.clock import Clock
@@ -133,6 +134,13 @@ class Emulator:
 
     async def _run(self, scope: Scope, exchange: Exchange) -> None:
         await self._app(scope, exchange.receive, exchange.send)
+
+    def tell(self, kind: EventKind, invocation_id: str = "", **fields: Any) -> None:
+        """Tell a fact that somebody else has seen; what it is about may be over already."""
+        at_s = 0.0 if self._clock is None else round(self._clock.now_s(), 6)
+        self._observer.observe(
+            Event(at_s=at_s, kind=kind, invocation_id=invocation_id, fields=fields)
+        )
 
     def _attach(self) -> Clock:
         loop = asyncio.get_running_loop()

@@ -41,6 +41,7 @@ class Gate:
     """All coroutines of one request, and whether they may be stepped.
 
     Attributes:
+        owner: Names the request, for people.
         state: Whether coroutines may pass.
         live: The steppers whose coroutine has not ended, oldest first (the values mean nothing).
         generators: The async generators first iterated here and still alive.
@@ -56,13 +57,15 @@ class Gate:
         "generators",
         "live",
         "on_empty",
+        "owner",
         "parked_calls",
         "parked_timers",
         "resumptions",
         "state",
     )
 
-    def __init__(self, *, on_empty: Callable[[], None] | None = None) -> None:
+    def __init__(self, *, owner: str = "", on_empty: Callable[[], None] | None = None) -> None:
+        self.owner = owner
         self.state = GateState.OPEN
         self.live: dict[Stepper, None] = {}
         self.generators: WeakSet[AsyncGenerator[Any, Any]] = WeakSet()

@@ -95,7 +95,7 @@ class Invocation:
         on_ended: Callable[["Invocation"], None],
     ) -> None:
         self.invocation_id = invocation_id
-        self.gate = Gate(on_empty=self._on_empty)
+        self.gate = Gate(owner=invocation_id, on_empty=self._on_empty)
         self.states = States()
         self.overdue = False
         self._profile = surroundings.profile

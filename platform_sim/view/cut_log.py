@@ -12,13 +12,22 @@ __all__ = ["CutLog"]
 _logger = logging.getLogger("outlast.lifetime")
 
 
+_TOLD = frozenset(
+    {EventKind.CUT, EventKind.UNHELD, EventKind.PROCESS_KILLED, EventKind.STALL, EventKind.WORKER}
+)
+
+
+def _whose(event: Event) -> str:
+    return f"request {event.invocation_id}: " if event.invocation_id else ""
+
+
 class CutLog:
-    """Logs each cut, and each failure of work that no caller will ever hear of."""
+    """Logs each cut, freeze and stall, and each failure of work that no caller will hear of."""
 
     def observe(self, event: Event) -> None:
         """Log the event if it is one a person should see."""
-        if event.kind is EventKind.CUT:
-            _logger.warning("request %s: %s", event.invocation_id, event.fields["text"])
+        if event.kind in _TOLD:
+            _logger.warning("%s%s", _whose(event), event.fields["text"])
         elif event.kind is EventKind.TASK_FAILED:
             _logger.warning(
                 "request %s: %s failed: %s",

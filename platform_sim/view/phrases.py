@@ -37,7 +37,7 @@ def _pairs(fields: _Fields) -> list[str]:
 
 
 def _seconds(value: float | None) -> str:
-    return "unbounded" if value is None else f"{value:g} s"
+    return "unbounded" if value is None else f"{round(value, 3):g} s"
 
 
 def _text(fields: _Fields) -> str:

@@ -55,6 +55,15 @@ class Chapter:
         """The operations it is about."""
         return frozenset(entry.operation_id for entry in self.entries if entry.operation_id)
 
+    @property
+    def idle(self) -> bool:
+        """Whether it is a scheduled run that was completed and worked on no operation."""
+        return (
+            self.invocation_id.startswith("run ")
+            and not self.operation_ids
+            and any(entry.text == "run completed" for entry in self.entries)
+        )
+
 
 def chapters(lines: Iterable[Recorded]) -> list[Chapter]:
     """Return the chapters of a recording, by the time of their first event."""

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from platform_sim.host import cron
+from platform_sim.view.event import EventKind
+from platform_sim.view.recording import read_recording
 from tests.support.processes import module_process, poll, ready
 
 pytestmark = pytest.mark.live
@@ -58,7 +60,7 @@ def test_each_run_is_one_line_of_stderr_and_of_the_record(tmp_path: Path) -> Non
     options = ("--call", f"{HERE}:brief", "--every-s", "0.05", "--limit-s", "5")
     with module_process("platform_sim.host.cron", *options, "--record", str(record)) as process:
         said = ready(process)
-        poll(lambda: record.exists() and record.read_text().count("\n") > 2)
+        poll(lambda: record.exists() and record.read_text().count("run_ended") > 1)
         process.terminate()
         _, errors = process.communicate(timeout=10)
 
@@ -67,9 +69,16 @@ def test_each_run_is_one_line_of_stderr_and_of_the_record(tmp_path: Path) -> Non
     assert process.returncode == 0
     assert [run["run"] for run in runs] == list(range(1, len(runs) + 1))
     assert runs[0]["summary"] == {"delivered": 3}
-    assert [{**run, "at_ms": 0} for run in runs] == [
-        {**run, "at_ms": 0} for run in lines(record.read_text())
+    recorded = read_recording(record).lines
+    assert [line.fields["run"] for line in recorded if line.kind == EventKind.RUN_ENDED] == [
+        run["run"] for run in runs
     ]
+    assert [(line.kind, line.invocation_id) for line in recorded[:3]] == [
+        (EventKind.STARTED, ""),
+        (EventKind.RUN_STARTED, "run 1"),
+        (EventKind.RUN_ENDED, "run 1"),
+    ]
+    assert recorded[1].fields == {"name": f"{HERE}:brief"}
 
 
 def test_a_stop_signal_cancels_the_run_in_flight_and_lets_it_clean_up(

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from platform_sim.host import server
-from platform_sim.host.errors import PortError
 from platform_sim.host.lifeline import Lifeline
 from platform_sim.host.server import ServerOptions, serve
 from platform_sim.lifetime.profile import WORKERS, CutMode
@@ -299,24 +298,3 @@ def test_it_serves_and_stops_in_process_too(
 
     assert asyncio.run(main()) == (200, b"ok")
     assert [event.fields["reason"] for event in recorder.of(EventKind.CONTEXT_END)] == ["shutdown"]
-
-
-def test_a_port_lost_between_binding_and_listening_is_the_same_sentence() -> None:
-    """Two processes may bind one port as long as neither listens; the slower one is told."""
-
-    async def main() -> None:
-        with socket.socket() as other:
-            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            other.bind(("127.0.0.1", 0))
-            port = other.getsockname()[1]
-
-            async def app(scope: Any, receive: Any, send_message: Any) -> None:
-                await receive()
-                other.listen()
-                await send_message({"type": "lifespan.startup.complete"})
-                await receive()
-
-            with pytest.raises(PortError, match=f"port {port} cannot be used"):
-                await serve(app, options(port=port), Recorder())
-
-    asyncio.run(main())

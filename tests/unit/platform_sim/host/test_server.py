@@ -19,8 +19,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[ServerOptions]:
     """Collect the options instead of serving."""
     seen: list[ServerOptions] = []
 
-    async def serve(app: Any, options: ServerOptions, observer: Any) -> None:
+    async def serve(app: Any, options: ServerOptions, observer: Any, log: Any) -> None:
         assert callable(app)
+        assert (log is None) is (options.record is None)
         assert isinstance(observer, Tee)
         seen.append(options)
 
