@@ -62,6 +62,7 @@ class AppSubject:
             raise BadSweep("a redrive needs a check: nothing else can tell what it repaired")
         self.has_redrive = self.redrive is not None
         self._code = Code(own=self.own)
+        self._work_at: tuple[bool, ...] = ()
 
     def run(self, cuts: Cuts) -> Trial:
         """Run one trial."""
@@ -82,6 +83,9 @@ class AppSubject:
         )
         CURRENT_OUTSIDE.set(stage.outside)
         aftermath = await stage.ask(self.make(), self.request, redrive=self.redrive)
-        trial = stage.trial(await findings_by(self.check, aftermath))
+        goes_on = any(self._work_at[cuts.request_at :]) if cuts.request_at else True
+        trial = stage.trial(await findings_by(self.check, aftermath, goes_on=goes_on))
+        if cuts.recording:
+            self._work_at = tuple(place.has_work for place in trial.places)
         await stage.aclose()
         return trial

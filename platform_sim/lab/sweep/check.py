@@ -22,14 +22,21 @@ Verdict = bool | str | Finding | None
 Check = Callable[[Aftermath], Verdict | Awaitable[Verdict]]
 
 
-async def findings_by(check: Check | None, aftermath: Aftermath) -> tuple[Finding, ...]:
+async def findings_by(
+    check: Check | None, aftermath: Aftermath, *, goes_on: bool = True
+) -> tuple[Finding, ...]:
     """Return what a check finds wrong.
+
+    Args:
+        check: The user's; None asks only what can be known without one.
+        aftermath: What it is given.
+        goes_on: Whether the request does work after the cut when it is not cut.
 
     Raises:
         BadSweep: The check is broken: it raised something else, or returned something else.
     """
     if check is None:
-        return tuple(work_cut_off(aftermath))
+        return tuple(work_cut_off(aftermath, goes_on=goes_on))
     try:
         given = check(aftermath)
         verdict = await given if inspect.isawaitable(given) else given
@@ -61,13 +68,17 @@ def text_of(error: BaseException) -> str:
     return f"{frame.line or type(error).__name__} ({frame.filename}:{frame.lineno})"
 
 
-def work_cut_off(aftermath: Aftermath) -> Iterator[Finding]:
-    """Yield the work that was stopped after a client had its 2xx."""
+def work_cut_off(aftermath: Aftermath, *, goes_on: bool = True) -> Iterator[Finding]:
+    """Yield the work that was stopped after a client had its 2xx.
+
+    Code that was handing its answer to the platform has work before it only if, uncut, it goes on.
+    """
     if not aftermath.acknowledged:
         return
     status = aftermath.answer.status
-    if aftermath.unfinished:
-        names = ", ".join(str(place) for place in aftermath.unfinished)
+    stopped = [place for place in aftermath.unfinished if place.has_work or goes_on]
+    if stopped:
+        names = ", ".join(str(place) for place in stopped)
         yield Finding(text=f"the client had its {status}, and this never finished: {names}")
     for text in aftermath.cut_by_platform:
         yield Finding(text=f"the client had its {status}, and the platform cut: {text}")

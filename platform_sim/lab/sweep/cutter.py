@@ -27,7 +27,7 @@ class Cutter:
         count: Resumptions so far, the killed one included.
         place: Where the cut fell, or None as long as it has not.
         places: The place of every resumption so far, when recording.
-        unfinished: Where every task with work before it stood at the cut.
+        unfinished: Where every task that may have had work before it stood at the cut.
     """
 
     def __init__(self, code: Code, *, at: int | None = None, recording: bool = False) -> None:
@@ -61,7 +61,7 @@ class Cutter:
             if self.count == self._at:
                 self.place = place(stepper)
                 stood = [place(each) for each in gate.live]
-                self.unfinished = tuple(each for each in stood if each.has_work)
+                self.unfinished = tuple(each for each in stood if each.may_have_work)
                 kill()
 
         gate.before_step = before_step

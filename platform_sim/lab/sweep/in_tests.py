@@ -103,4 +103,5 @@ def _takes_scope(app: Any) -> bool:
 
 
 def _name(app: Any) -> str:
-    return getattr(app, "__qualname__", type(app).__qualname__)
+    name: str = getattr(app, "__qualname__", type(app).__qualname__)
+    return name.rpartition("<locals>.")[2]

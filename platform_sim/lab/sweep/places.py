@@ -42,6 +42,7 @@ class Place:
         is_own: Whether this is the user's code.
         has_begun: Whether the task had run a line at all.
         background: The response's background task that was not done, or None.
+        is_at_platform: Whether it was in the platform's `send` or `receive`.
     """
 
     file: str
@@ -51,11 +52,17 @@ class Place:
     is_own: bool = True
     has_begun: bool = True
     background: str | None = None
+    is_at_platform: bool = False
 
     @property
     def has_work(self) -> bool:
-        """Whether the task had work of the user's before it."""
-        return self.is_own or self.background is not None
+        """Whether the task had work of the user's before it, as far as its frames tell."""
+        return self.background is not None or (self.is_own and not self.is_at_platform)
+
+    @property
+    def may_have_work(self) -> bool:
+        """Whether work of the user's may follow: code of theirs waits for the platform."""
+        return self.has_work or self.is_own
 
     @property
     def at(self) -> str:
@@ -82,6 +89,7 @@ def _libraries() -> tuple[str, ...]:
 
 
 _EMULATOR = f"{Path(platform_sim.__file__).parent}{os.sep}"
+_PLATFORM = f"{_EMULATOR}lifetime{os.sep}"
 
 
 @dataclass(slots=True)
@@ -126,6 +134,7 @@ class Code:
             is_own=bool(own),
             has_begun=not _is_new(stepper.inner),
             background=background,
+            is_at_platform=frames[-1].f_code.co_filename.startswith(_PLATFORM),
         )
 
     def _short(self, file: str) -> str:

@@ -143,7 +143,7 @@ def _pairs(subject: Subject, singles: Sequence[Trial], most: int, tell: Tell) ->
         if trial.place != singles[point - 1].place or trial.redrive_place is None:
             raise _Diverged(
                 f"cut at {point}, redrive had {singles[point - 1].redrive_resumptions} "
-                f"resumptions, and did not come to its {redrive_point}th when run again"
+                f"resumptions, and did not come to resumption {redrive_point} when run again"
             )
         if trial.findings:
             failures.append(
