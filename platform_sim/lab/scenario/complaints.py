@@ -17,7 +17,7 @@ __all__ = ["complaint", "named"]
 _AT = " - at `"
 _UNKNOWN_KEY = "Object contains unknown field `"
 _ANY_NAME = "[...]"
-_NUMBER = "`int | float | object | null`"
+_NUMBERS = ("`int | float | object | null`", "`int | float | object`")
 
 
 def complaint(document: Mapping[str, Any], kind: type, error: Exception) -> str:
@@ -31,7 +31,7 @@ def complaint(document: Mapping[str, Any], kind: type, error: Exception) -> str:
     text, _, path = str(error).partition(_AT)
     path = path.rstrip("`")
     if _ANY_NAME in path:
-        path = _with_names(document, kind, text, path)
+        path = _with_names(document, kind, str(error), path)
     words = list(_words_at(kind, path)) if "enum value" in text else []
     allowed = f"; there are: {', '.join(words)}" if words else ""
     return named(f"{text}{allowed}{_AT}{path}`" if path else f"{text}{allowed}")
@@ -41,7 +41,8 @@ def named(message: str, under: str = "") -> str:
     """Turn the decoder's message (`... - at `$.requests[0].at_s``) into `key: message`."""
     text, _, path = message.partition(_AT)
     path = path.rstrip("`")
-    text = text.replace(_NUMBER, "a number, or a range like `{ min = 1 }`")
+    for numbers in _NUMBERS:
+        text = text.replace(numbers, "a number, or a range like `{ min = 1 }`")
     if path.startswith("key` in `"):
         path, text = path.removeprefix("key` in `"), f"this name cannot be used: {text}"
     where = (under + path.removeprefix("$")).removeprefix(".")
@@ -51,7 +52,7 @@ def named(message: str, under: str = "") -> str:
     return f"{where}: {text}" if where else text
 
 
-def _with_names(document: Mapping[str, Any], kind: type, text: str, path: str) -> str:
+def _with_names(document: Mapping[str, Any], kind: type, said: str, path: str) -> str:
     """Put the name that is wrong in the place of each `[...]`."""
     before, _, after = path.partition(_ANY_NAME)
     table = _value_at(document, before)
@@ -60,9 +61,9 @@ def _with_names(document: Mapping[str, Any], kind: type, text: str, path: str) -
         try:
             msgspec.convert(alone, kind)
         except msgspec.ValidationError as error:
-            if str(error) == f"{text}{_AT}{path}`":
+            if str(error) == said:
                 whole = f"{before}.{name}{after}"
-                return _with_names(alone, kind, text, whole) if _ANY_NAME in after else whole
+                return _with_names(alone, kind, said, whole) if _ANY_NAME in after else whole
     return path
 
 

@@ -18,7 +18,7 @@ __all__ = ["VirtualLoop"]
 
 _PER_S = 1_000_000
 _MOST_TURNS_AT_ONCE = 20_000
-_MOST_TURNS = 1_000_000
+_MOST_TURNS = 500_000
 _LAST_TURNS = 10_000
 
 
