@@ -67,15 +67,17 @@ def module_process(
     *arguments: str,
     environment: dict[str, str] | None = None,
     prefix: Sequence[str] = (),
+    in_folder: Path | None = None,
     **more: Any,
 ) -> Iterator[subprocess.Popen[str]]:
     """Run `python -m module`, with stdout and stderr as pipes, and kill it at the end.
 
-    `prefix` is a command that the whole line is given to, such as a shell that changes signals.
+    `prefix` is a command that the whole line is given to, such as a shell that changes signals;
+    `in_folder` is where it runs, the project's own folder unless given.
     """
     process = subprocess.Popen(
         [*prefix, sys.executable, "-m", module, *arguments],
-        cwd=_ROOT,
+        cwd=in_folder or _ROOT,
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -109,7 +109,7 @@ def serve(
     with closing(bind(host, port)) as listener:
 
         def up() -> None:
-            typer.echo(f"{app} at {url_of(listener)} (Ctrl-C stops it)\n{_rules(order)}")
+            typer.echo(f"{_rules(order)}\n{app} at {url_of(listener)} (Ctrl-C stops it)")
 
         root = Path.cwd() if reload else None
         stopped_by = asyncio.run(serve_behind_front(order, listener, up, reload_from=root))

@@ -267,7 +267,9 @@ class Front:
 
     def _asleep(self, hand: Hand, *, listening: bool) -> None:
         loop = asyncio.get_running_loop()
-        if listening and hand is self._serving:
+        if listening and self._stopping:
+            hand.signal(signal.SIGCONT)
+        elif listening and hand is self._serving:
             loop.add_reader(self._listener, self._somebody_came, hand)
         elif hand is self._serving:
             loop.remove_reader(self._listener)

@@ -11,6 +11,7 @@ Not here: which worker serves (`front`).
 """
 
 import asyncio
+import ctypes
 import itertools
 import os
 import signal
@@ -27,12 +28,14 @@ from platform_sim.host.app_log import AppLog, hear_app
 from platform_sim.host.errors import LaunchError, explain
 from platform_sim.host.front.ceilings import Ceilings
 from platform_sim.host.front.messages import (
+    Command,
     Dying,
     Full,
     Order,
     Ready,
     Resting,
     Retire,
+    Serve,
     Woken,
     Word,
     read_command,
@@ -55,6 +58,7 @@ __all__ = ["Worker", "main", "request_ids"]
 
 _CANNOT_START: Final = 2
 _LOOK_EVERY_S: Final = 0.005
+_PR_SET_PDEATHSIG: Final = 1
 
 
 class Worker:
@@ -112,29 +116,34 @@ class Worker:
         reader, _ = await asyncio.open_connection(sock=self._control.dup())
         self.tell(Ready())
         stopping = asyncio.ensure_future(stop.wait())
-        obeying = asyncio.ensure_future(self._obey(reader, server, emulator))
-        await asyncio.wait({stopping, obeying}, return_when=asyncio.FIRST_COMPLETED)
+        serving = asyncio.ensure_future(self._serve_until_retired(reader, server, emulator))
+        await asyncio.wait({stopping, serving}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        obeying.cancel()
+        serving.cancel()
+        await asyncio.wait({serving})
 
-    async def _obey(self, reader: asyncio.StreamReader, server: Server, emulator: Emulator) -> None:
-        resting: asyncio.Future[None] | None = None
-        while line := await reader.readline():
-            if isinstance(read_command(line), Retire):
-                if resting is not None:
-                    resting.cancel()
-                await server.retire()
-                return
-            server.listen()
+    async def _serve_until_retired(
+        self, reader: asyncio.StreamReader, server: Server, emulator: Emulator
+    ) -> None:
+        await _told(reader, Serve)
+        server.listen()
+        retiring = asyncio.ensure_future(_told(reader, Retire))
+        try:
             if self._order.sleeps:
                 server.close_connections()
-                resting = asyncio.ensure_future(self._rest(server, emulator))
+                await self._rest_until(retiring, server, emulator)
+            await retiring
+        finally:
+            retiring.cancel()
+        await server.retire()
 
-    async def _rest(self, server: Server, emulator: Emulator) -> None:
+    async def _rest_until(
+        self, retiring: "asyncio.Future[None]", server: Server, emulator: Emulator
+    ) -> None:
         """Stand still whenever there is neither a request nor a connection."""
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            if not emulator.idle or server.connections:
+        while not retiring.done():
+            await asyncio.wait({retiring}, timeout=_LOOK_EVERY_S)
+            if retiring.done() or not emulator.idle or server.connections:
                 continue
             server.pause()
             self.tell(Resting())
@@ -145,6 +154,21 @@ class Worker:
     def _end_process(self) -> None:
         self.tell(Dying(0 if self._server is None else self._server.connections))
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _told(reader: asyncio.StreamReader, command: type[Command]) -> None:
+    """Return when the front has given that command; never when it is gone."""
+    while line := await reader.readline():
+        if isinstance(read_command(line), command):
+            return
+    await asyncio.get_running_loop().create_future()
+
+
+def _die_with_parent() -> None:
+    """Let the kernel kill this process with its front, even while it stands still (Linux)."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def request_ids(number: int) -> Iterator[str]:
@@ -159,6 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     watch_lifeline()
     (text,) = sys.argv[1:] if arguments is None else arguments
     order = read_order(text)
+    if order.sleeps:
+        _die_with_parent()
     worker = Worker(order, socket.socket(fileno=order.control_fd))
     app_log = None
     with ExitStack() as open_things:
