@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 APP = """
 import asyncio
 import pytest
@@ -38,24 +40,13 @@ async def order_from(cut_request, endpoint):
 """
 
 
-def run_tests(folder: Path, tests: str, *options: str, ini: str = "") -> tuple[int, str]:
-    """Run tests in a new project, where every warning is an error."""
-    (folder / "test_it.py").write_text(APP + tests)
-    (folder / "pytest.ini").write_text(f"[pytest]\n{ini}")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error"),
-            # broken where pytest-asyncio is not installed
-            *("-p", "no:looptime_plugin"),
-            *options,
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+def run_tests(pytester: pytest.Pytester, tests: str, *options: str, ini: str = "") -> str:
+    """Run tests in a new project, where every warning is an error, and return what is said."""
+    pytester.makepyfile(test_it=APP + tests)
+    pytester.makeini(f"[pytest]\n{ini}")
+    # looptime's plugin is broken where pytest-asyncio is not installed
+    result = pytester.runpytest_inprocess("-W", "error", "-p", "no:looptime_plugin", *options)
+    return str(result.stdout)
 
 
 MARKED = """
@@ -69,11 +60,12 @@ async def test_careful(cut_request):
 """
 
 
-def test_a_marked_test_fails_with_every_await_it_does_not_survive(tmp_path: Path) -> None:
+def test_a_marked_test_fails_with_every_await_it_does_not_survive(
+    pytester: pytest.Pytester,
+) -> None:
     """In one message, with file and line; the other test passes."""
-    code, text = run_tests(tmp_path, MARKED)
+    text = run_tests(pytester, MARKED)
 
-    assert code == 1
     assert "1 failed, 1 passed" in text
     assert "cut sweep of test_lossy (seed 1)" in text
     assert f"test_it.py:{line_of('connect')}" in text
@@ -82,7 +74,9 @@ def test_a_marked_test_fails_with_every_await_it_does_not_survive(tmp_path: Path
 
 def line_of(part: str) -> int:
     """Return the line of the app in which a text stands."""
-    return next(number for number, line in enumerate(APP.splitlines(), start=1) if part in line)
+    return next(
+        number for number, line in enumerate(APP.strip().splitlines(), start=1) if part in line
+    )
 
 
 MISUSED = """
@@ -111,11 +105,10 @@ async def test_failing_by_hand(cut_request):
 """
 
 
-def test_mistakes_are_told_in_the_words_of_pytest(tmp_path: Path) -> None:
+def test_mistakes_are_told_in_the_words_of_pytest(pytester: pytest.Pytester) -> None:
     """Also skips, and failures that no cut is to blame for."""
-    code, text = run_tests(tmp_path, MISUSED)
+    text = run_tests(pytester, MISUSED)
 
-    assert code == 1
     assert "4 failed, 1 skipped" in text
     assert "test_sync must be an async function that makes its request with" in text
     assert "test_without_a_request must be an async function" in text
@@ -143,13 +136,13 @@ def test_a_store(virtual_clock, outlast_store):
 """
 
 
-def test_every_fixture_is_there(tmp_path: Path) -> None:
+def test_every_fixture_is_there(pytester: pytest.Pytester) -> None:
     """And the profile is the one that the ini file names."""
-    code, text = run_tests(
-        tmp_path, FIXTURES, "--strict-markers", "--strict-config", ini="outlast_profile = workers"
+    text = run_tests(
+        pytester, FIXTURES, "--strict-markers", "--strict-config", ini="outlast_profile = workers"
     )
 
-    assert (code, "4 passed" in text) == (0, True), text
+    assert "4 passed" in text
 
 
 def test_other_peoples_tests_notice_nothing(tmp_path: Path) -> None:
@@ -173,25 +166,3 @@ def test_it():
     )
 
     assert "1 passed" in done.stdout, done.stdout + done.stderr
-
-
-@pytest.mark.at_every_await
-async def test_the_plugin_runs_marked_tests_here_too(cut_request: object) -> None:
-    """The same in this process, so that its lines are seen to run."""
-    from platform_sim.lab.sweep.at_every_await import CutRequest  # noqa: PLC0415  as a user's test
-    from tests.support.swept import plain_app  # noqa: PLC0415  as a user's test
-
-    assert isinstance(cut_request, CutRequest)
-    seen = await cut_request(plain_app(), "POST /orders")
-
-    assert seen.answer.status in {None, 202}
-
-
-def test_every_fixture_is_there_here_too(
-    cut_sweep: object, outlast_profile: object, virtual_clock: object, outlast_store: object
-) -> None:
-    """The same in this process."""
-    names = [type(each).__name__ for each in (cut_sweep, outlast_profile, outlast_store)]
-
-    assert names == ["CutSweep", "Profile", "MemoryStore"]
-    assert callable(virtual_clock)
