@@ -52,7 +52,7 @@ class OutlastProduct:
         """
         _settings(scenario)
         for name, receiver in scenario.receivers.items():
-            _destination(name, receiver, _never_called)
+            _destination(name, receiver, None)
 
     def words(self) -> Words:
         """Return the words of handler and store."""
@@ -78,7 +78,7 @@ def _settings(scenario: Scenario) -> Settings:
         raise BadScenario(f"handler.{field}: {error}") from error
 
 
-def _destination(name: str, receiver: Receiver, deliver: Deliver) -> Destination:
+def _destination(name: str, receiver: Receiver, deliver: Deliver | None) -> Destination:
     fields: dict[str, Any] = {
         "idempotent": receiver.idempotent,
         **{field: list(statuses) for field, statuses in receiver.statuses.items()},
@@ -94,15 +94,13 @@ def _destination(name: str, receiver: Receiver, deliver: Deliver) -> Destination
     except msgspec.ValidationError as error:
         text = named(str(error), f"receivers.{name}.statuses")
         raise BadScenario(text) from error
-    return msgspec.structs.replace(found, url="", deliver=deliver) if receiver.function else found
+    if receiver.function and deliver is not None:
+        return msgspec.structs.replace(found, url="", deliver=deliver)
+    return found
 
 
 def _url(name: str) -> str:
     return f"http://receiver/hooks/{name}"
-
-
-async def _never_called(_operation: Operation, _budget: object) -> Outcome:
-    raise NotImplementedError
 
 
 def _function(world: WorldParts, replica: str, name: str) -> Deliver:
