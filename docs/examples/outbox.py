@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from examples.post import send_receipt
+from docs.examples.post import send_receipt
 
 __all__ = ["Outbox", "create_app", "send_due"]
 
