@@ -6,10 +6,12 @@ before redrive runs before photographs; the event loop alone would promise no or
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context
 
-__all__ = ["Agenda"]
+from platform_sim.lab.scenario.file import Redrive
+
+__all__ = ["Agenda", "ticks_s"]
 
 
 class Agenda:
@@ -31,3 +33,16 @@ class Agenda:
 
         for at_s in sorted(self._at):
             loop.call_at(started_s + at_s, run, self._at[at_s], context=context.copy())
+
+
+def ticks_s(plan: Redrive, end_s: float) -> Iterator[float]:
+    """Yield the instants of a redrive schedule; nothing starts after the end.
+
+    Each is counted from the first, so that no sum of decimal seconds drifts away.
+    """
+    first_s = plan.every_s if plan.first_at_s is None else plan.first_at_s
+    until_s = end_s if plan.until_s is None else min(plan.until_s, end_s)
+    number = 0
+    while plan.replicas and (at_s := round(first_s + number * plan.every_s, 6)) <= until_s:
+        yield at_s
+        number += 1

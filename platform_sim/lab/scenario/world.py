@@ -15,10 +15,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from platform_sim.lab.scenario.agenda import Agenda
+from platform_sim.lab.scenario.agenda import Agenda, ticks_s
 from platform_sim.lab.scenario.asks import Ask, asks_of, client_of
+from platform_sim.lab.scenario.camera import Camera
 from platform_sim.lab.scenario.file import Scenario
-from platform_sim.lab.scenario.played import Photograph, Played
+from platform_sim.lab.scenario.played import Played
 from platform_sim.lab.scenario.probe import Probe
 from platform_sim.lab.scenario.product import OpenProduct, Product, ReplicaParts, WorldParts
 from platform_sim.lab.scenario.replicas import (
@@ -73,7 +74,6 @@ class World:
         self._probe = probe
         self._random = Random(scenario.seed)  # noqa: S311  replayable, not secret
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._photographs: dict[float, Photograph] = {}
         self._startup_errors: list[str] = []
         self._asks = tuple(asks_of(scenario))
         self._requests = {ask.name: ask.request for ask in self._asks}
@@ -98,8 +98,9 @@ class World:
         self._troubles = Troubles(self.scenario, self.clock, self.story, strikes.strike)
         self.story.listeners += [strikes.note_pass, self._note_replies]
         self.opened = self._product.open(self.scenario, self._parts())
+        self._camera = Camera(self.story, self.sites, self.opened)
         await self._start_replicas()
-        self._schedule(loop)
+        self._schedule().begin(loop, self.clock.started_s, self._context)
         try:
             async with asyncio.timeout(self.scenario.run_for_s + 2 * _JUST_AFTER_S):
                 await self._over.wait()
@@ -203,7 +204,7 @@ class World:
 
     # What happens when.
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule(self) -> Agenda:
         agenda = Agenda()
         for fault in self._troubles.timed:
             assert fault.at_s is not None
@@ -211,25 +212,16 @@ class World:
         for ask in self._asks:
             for at_s in ask.at_s:
                 agenda.put(at_s, partial(self._ask, ask))
-        self._schedule_redrive(agenda)
+        plan = self.scenario.redrive
+        for tick_s in ticks_s(plan, self.scenario.run_for_s):
+            for place, replica in enumerate(self.redrives.values()):
+                agenda.put(tick_s + place * plan.stagger_s, partial(replica.begin, plan.life_s))
         asked = [expect.at_s for expect in self.scenario.expect]
         asked += [total.at_s for total in self.scenario.totals]
         for instant in dict.fromkeys(asked):
             if instant is not None:
-                agenda.put(instant + _JUST_AFTER_S, partial(self._photograph, instant))
-        agenda.begin(loop, self.clock.started_s, self._context)
-
-    def _schedule_redrive(self, agenda: Agenda) -> None:
-        plan = self.scenario.redrive
-        first_s = plan.every_s if plan.first_at_s is None else plan.first_at_s
-        end_s = self.scenario.run_for_s
-        until_s = end_s if plan.until_s is None else min(plan.until_s, end_s)
-        number = 0
-        while self.redrives and first_s + number * plan.every_s <= until_s:
-            at_s = round(first_s + number * plan.every_s, 6)
-            for place, replica in enumerate(self.redrives.values()):
-                agenda.put(at_s + place * plan.stagger_s, partial(replica.begin, plan.life_s))
-            number += 1
+                agenda.put(instant + _JUST_AFTER_S, partial(self._camera.take, instant))
+        return agenda
 
     def at(self, at_s: float, act: Callable[[], object]) -> None:
         """Do something at an instant that was not known beforehand."""
@@ -275,19 +267,6 @@ class World:
             left=left,
         )
 
-    def _photograph(self, at_s: float) -> None:
-        self._photographs[at_s] = self._now(at_s)
-
-    def _now(self, at_s: float) -> Photograph:
-        receivers = {name: site.receiver for name, site in self.sites.items()}
-        return Photograph(
-            at_s=at_s,
-            rows={key: dict(row) for key, row in self.opened.rows().items()},
-            wire={name: tuple(each.ledger.requests) for name, each in receivers.items()},
-            effects={name: dict(+each.effects.counts) for name, each in receivers.items()},
-            events=len(self.story.events),
-        )
-
     # The end.
 
     def _note_defect(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -296,7 +275,7 @@ class World:
             self.story.defects.append(context["exception"])
 
     async def _end(self) -> Played:
-        end = self._now(self.scenario.run_for_s)
+        end = self._camera.now(self.scenario.run_for_s)
         names = self.names()
         self.story.listeners.clear()
         for replica in self.replicas().values():
@@ -311,7 +290,7 @@ class World:
             scenario=self.scenario,
             story=self.story,
             end=end,
-            photographs=self._photographs,
+            photographs=self._camera.photographs,
             names=names,
             startup_errors=tuple(self._startup_errors),
             ended_early=self._ended_early,
