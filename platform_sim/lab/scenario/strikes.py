@@ -63,7 +63,7 @@ class Strikes:
     def _strike_replica(self, fault: Fault) -> None:
         assert fault.replica is not None
         world, name = self._world, fault.replica
-        replica = world.replicas()[name]
+        replica = world.cast.replicas()[name]
         match fault.do:
             case Act.KILL:
                 replica.kill()
@@ -79,12 +79,12 @@ class Strikes:
                 world.later(lambda: replica.term(grace_s))
                 self._replace_later(fault)
             case _:
-                world.clocks[name].skew_s = fault.by_s
+                world.cast.clocks[name].skew_s = fault.by_s
 
     def _replace_later(self, fault: Fault) -> None:
         world, name = self._world, fault.replica
-        if fault.back_after_s is not None and name in world.webs:
+        if fault.back_after_s is not None and name in world.cast.webs:
             world.at(
                 world.clock.now_s() + fault.back_after_s,
-                lambda: world.later(lambda: world.start_web(name)),
+                lambda: world.later(lambda: world.cast.start_web(name)),
             )

@@ -1,10 +1,10 @@
 """A world: built from a scenario, everything in it happens on virtual time, and it ends.
 
-Rules: all randomness comes from the scenario's seed. The world's own tasks run outside every
+Rules: the world's own tasks run outside every
 replica's context, so no kill reaches them. What must be known at an instant is photographed just
 after it. A world that does not come to rest is stopped: its replicas are killed and it ends early.
 
-Not here: what faults do (`strikes`), the virtual time (`loop`).
+Not here: the replicas (`cast`), what faults do (`strikes`), the virtual time (`loop`).
 """
 
 import asyncio
@@ -12,28 +12,22 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 from functools import partial
-from random import Random
 from typing import Any
 
 from platform_sim.lab.scenario.agenda import Agenda, ticks_s
 from platform_sim.lab.scenario.asks import Ask, asks_of, client_of
 from platform_sim.lab.scenario.camera import Camera
+from platform_sim.lab.scenario.cast import Cast
 from platform_sim.lab.scenario.file import Scenario
 from platform_sim.lab.scenario.played import Played
 from platform_sim.lab.scenario.probe import Probe
-from platform_sim.lab.scenario.product import OpenProduct, Product, ReplicaParts, WorldParts
-from platform_sim.lab.scenario.replicas import (
-    RedriveReplica,
-    WebReplica,
-    with_middlewares,
-    without_lifetime,
-)
+from platform_sim.lab.scenario.product import OpenProduct, Product, WorldParts
 from platform_sim.lab.scenario.story import CURRENT_REQUEST, Story, StoryEvent
 from platform_sim.lab.scenario.strikes import Strikes
 from platform_sim.lab.scenario.troubles import Troubles
 from platform_sim.lifetime.profile import Profile
 from platform_sim.world.clients import Answer
-from platform_sim.world.clocks import ReplicaClock, WorldClock
+from platform_sim.world.clocks import WorldClock
 from platform_sim.world.network import Network, Site
 from platform_sim.world.receiver import Receiver
 from platform_sim.world.script import Script
@@ -51,8 +45,7 @@ class World:
         story: What happened so far.
         network: Reaches the receivers.
         sites: The receivers by name.
-        webs, redrives: The replicas by name.
-        clocks: The replicas' clocks by name.
+        cast: The replicas.
         opened: The product.
     """
 
@@ -61,20 +54,16 @@ class World:
     network: Network
     sites: Mapping[str, Site]
     opened: OpenProduct
+    cast: Cast
 
     def __init__(
         self, scenario: Scenario, profile: Profile, product: Product, probe: Probe
     ) -> None:
         self.scenario = scenario
         self.profile = profile
-        self.webs: dict[str, WebReplica] = {}
-        self.redrives: dict[str, RedriveReplica] = {}
-        self.clocks: dict[str, ReplicaClock] = {}
         self._product = product
         self._probe = probe
-        self._random = Random(scenario.seed)  # noqa: S311  replayable, not secret
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._startup_errors: list[str] = []
         self._asks = tuple(asks_of(scenario))
         self._requests = {ask.name: ask.request for ask in self._asks}
         self._over = probe.over
@@ -99,7 +88,16 @@ class World:
         self.story.listeners += [strikes.note_pass, self._note_replies]
         self.opened = self._product.open(self.scenario, self._parts())
         self._camera = Camera(self.story, self.sites, self.opened)
-        await self._start_replicas()
+        self.cast = Cast(
+            self.scenario,
+            self.profile,
+            self._probe,
+            opened=self.opened,
+            clock=self.clock,
+            network=self.network,
+            story=self.story,
+        )
+        await self.cast.start()
         self._schedule().begin(loop, self.clock.started_s, self._context)
         try:
             async with asyncio.timeout(self.scenario.run_for_s + 2 * _JUST_AFTER_S):
@@ -112,13 +110,9 @@ class World:
         """End the world early."""
         if self._ended_early is None:
             self._ended_early = reason
-            for replica in self.replicas().values():
+            for replica in self.cast.replicas().values():
                 replica.kill()
             self._over.set()
-
-    def replicas(self) -> Mapping[str, WebReplica | RedriveReplica]:
-        """Return every replica by name."""
-        return {**self.webs, **self.redrives}
 
     def names(self) -> Mapping[str, str]:
         """Return the operation ids that are known so far, by the requests' names."""
@@ -159,49 +153,6 @@ class World:
             if request.replies is not None:
                 self.sites[request.destination].own_turns[event.operation_id] = request.replies
 
-    def _replica(self, name: str) -> ReplicaParts:
-        clock = self.clocks.setdefault(name, ReplicaClock(self.clock))
-        return ReplicaParts(
-            name=name,
-            clock=clock,
-            random=Random(self._random.getrandbits(64)),  # noqa: S311  replayable, not secret
-        )
-
-    async def _start_replicas(self) -> None:
-        for number in range(1, self.scenario.platform.web_replicas + 1):
-            await self.start_web(f"web-{number}")
-        for number in range(1, self.scenario.redrive.replicas + 1):
-            name = f"redrive-{number}"
-            parts = self._replica(name)
-            self.redrives[name] = RedriveReplica(
-                name,
-                partial(self.opened.redrive, parts),
-                clock=parts.clock,
-                network=self.network,
-                story=self.story,
-                on_run=self._probe.on_run,
-            )
-
-    async def start_web(self, name: str) -> None:
-        """Start a web replica, in place of the one that had this name."""
-        parts = self._replica(name)
-        app = self.opened.web(parts)
-        if not self.scenario.platform.lifetime:
-            app = without_lifetime(app)
-        web = WebReplica(
-            name,
-            with_middlewares(app, self.scenario.platform.middlewares),
-            profile=self.profile,
-            clock=parts.clock,
-            network=self.network,
-            story=self.story,
-            on_request=self._probe.on_request,
-        )
-        self.webs[name] = web
-        await web.start()
-        if web.startup_error is not None:
-            self._startup_errors.append(web.startup_error)
-
     # What happens when.
 
     def _schedule(self) -> Agenda:
@@ -214,7 +165,7 @@ class World:
                 agenda.put(at_s, partial(self._ask, ask))
         plan = self.scenario.redrive
         for tick_s in ticks_s(plan, self.scenario.run_for_s):
-            for place, replica in enumerate(self.redrives.values()):
+            for place, replica in enumerate(self.cast.redrives.values()):
                 agenda.put(tick_s + place * plan.stagger_s, partial(replica.begin, plan.life_s))
         asked = [expect.at_s for expect in self.scenario.expect]
         asked += [total.at_s for total in self.scenario.totals]
@@ -247,7 +198,7 @@ class World:
             CURRENT_REQUEST.set(ask.name)
             replica = ask.request.replica
             self.story.tell("client", "request", request=ask.name, replica=replica)
-            answer = await self.webs[replica].serve(client_of(ask))
+            answer = await self.cast.webs[replica].serve(client_of(ask))
             self._tell_answer(ask, answer)
 
         self.later(send)
@@ -278,7 +229,7 @@ class World:
         end = self._camera.now(self.scenario.run_for_s)
         names = self.names()
         self.story.listeners.clear()
-        for replica in self.replicas().values():
+        for replica in self.cast.replicas().values():
             replica.kill()
         for task in tuple(self._tasks):
             task.cancel()
@@ -292,7 +243,7 @@ class World:
             end=end,
             photographs=self._camera.photographs,
             names=names,
-            startup_errors=tuple(self._startup_errors),
+            startup_errors=tuple(self.cast.startup_errors),
             ended_early=self._ended_early,
         )
 
