@@ -1,0 +1,1 @@
+"""What the emulator costs: run by `make bench`, never by the tests."""
