@@ -140,7 +140,7 @@ WORLD = st.fixed_dictionaries(
             {"web_replicas": st.just(2)},
             optional={
                 "allowance_s": st.sampled_from([0.0, 0.5, 5.0, 30.0]),
-                "cut": st.sampled_from(["cancel", "kill"]),
+                "cut": st.sampled_from(["cancel", "kill", "freeze", "process"]),
             },
         ),
         "handler": some(
