@@ -34,7 +34,7 @@ from platform_sim.lab.scenario.product import Product
 from platform_sim.lab.screen import progress, show
 from platform_sim.lab.sweep.command import sweep_command
 from platform_sim.view.log_line import readable
-from platform_sim.wiring import DEMO_OPTIONS, HANDLER, local_topology
+from platform_sim.wiring.local import DEMO_OPTIONS, HANDLER, local_topology
 
 __all__ = ["app", "main", "print_line"]
 
@@ -183,7 +183,7 @@ def demo(
 
 def _open_product() -> Product:
     """Load handler and store, which only who plays scenarios has to wait for."""
-    from platform_sim.wiring_lab import OutlastProduct  # noqa: PLC0415  see above
+    from platform_sim.wiring.lab import OutlastProduct  # noqa: PLC0415  see above
 
     return OutlastProduct()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from platform_sim.lab.sweep.at_every_await import CutRequest
     from platform_sim.lab.sweep.in_tests import CutSweep
     from platform_sim.lifetime.profile import Profile
-    from platform_sim.wiring_tests import MemoryStore
+    from platform_sim.wiring.memory_store import MemoryStore
 
 _MARKER = "at_every_await"
 _INI = "outlast_profile"
@@ -60,7 +60,7 @@ def virtual_clock() -> Callable[[Callable[[], Any]], Any]:
 @pytest.fixture
 def outlast_store() -> MemoryStore:
     """Return an empty store in memory, on the running event loop's time."""
-    from platform_sim.wiring_tests import open_memory_store  # noqa: PLC0415  lazy, see above
+    from platform_sim.wiring.memory_store import open_memory_store  # noqa: PLC0415  lazy, see above
 
     return open_memory_store()
 

@@ -6,7 +6,7 @@ from platform_sim.lab.scenario.reading import parse_scenario
 from platform_sim.lab.sweep.report import SweepReport
 from platform_sim.lab.sweep.scenario_subject import ScenarioSubject
 from platform_sim.lab.sweep.sweep import sweep
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 
 ASKED = '[[requests]]\nkey = "a"\ndestination = "r"\n'
 HEALTHY = "[receivers.r]\n"

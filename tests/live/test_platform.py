@@ -12,7 +12,7 @@ import pytest
 from platform_sim.host.errors import ChildError
 from platform_sim.host.options import LocalOptions
 from platform_sim.host.platform import run_until_stopped
-from platform_sim.wiring import local_topology
+from platform_sim.wiring.local import local_topology
 from tests.support.processes import children, poll
 
 pytestmark = pytest.mark.live

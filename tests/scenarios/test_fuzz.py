@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from platform_sim.lab.scenario.reading import scenario_of
 from platform_sim.lab.scenario.verdict import judged, timeline
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 
 RUN_FOR_S = 200.0
 NAMES = ["a", "b", "c"]

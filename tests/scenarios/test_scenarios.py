@@ -10,7 +10,7 @@ import pytest
 from platform_sim.lab.scenario.expectations import Expect, Totals
 from platform_sim.lab.scenario.reading import parse_scenario, read_scenario
 from platform_sim.lab.scenario.verdict import judged
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.toml"))

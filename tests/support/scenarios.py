@@ -7,7 +7,7 @@ from platform_sim.lab.scenario.reading import parse_scenario
 from platform_sim.lab.scenario.report import OperationSeen, operations_seen
 from platform_sim.lab.scenario.run import play
 from platform_sim.lab.scenario.verdict import Verdict, judged
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 
 __all__ = ["ONE", "judge_text", "play_text", "seen_in", "world"]
 

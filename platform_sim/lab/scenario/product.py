@@ -1,6 +1,6 @@
 """What the experiment is done to, as the lab sees it: a product that can be opened in a world.
 
-The lab imports no product. Whoever joins the two (`platform_sim.wiring_lab`) supplies these.
+The lab imports no product. Whoever joins the two (`platform_sim.wiring.lab`) supplies these.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -21,7 +21,10 @@ PROGRAMS = Programs(app="app:it", redrive="r:it", prepare="p:it")
         ({"ceiling_s": math.inf}, "--ceiling-s: inf s cannot work."),
         ({"cut": "maim"}, "--cut: there is no 'maim'. Use one of cancel, kill, process, freeze."),
         ({"store": "localhost:8000"}, "--store: 'localhost:8000' is no address. Give one like"),
-        ({"profile": "mars"}, "--profile: no profile 'mars'; there are: workers, lambda, vercel, cloud-run, generic"),
+        (
+            {"profile": "mars"},
+            "--profile: no profile 'mars'; there are: workers, lambda, vercel, cloud-run, generic",
+        ),
         ({"web_port": -1}, "--web-port: -1 is no port. Use 0 (any free one) to 65535."),
         ({"store_port": 65_536}, "--store-port: 65536 is no port."),
         ({"receiver_port": 99_999}, "--receiver-port: 99999 is no port."),

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from platform_sim.lab.scenario import command
 from platform_sim.lab.scenario.command import scenario_command
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 from tests.support.scenarios import ONE, world
 
 GOOD = world(ONE, "[[expect]]\noperation = 'a'\nstate = 'delivered'")

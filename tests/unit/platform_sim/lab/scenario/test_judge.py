@@ -9,7 +9,7 @@ from platform_sim.lab.scenario.expectations import Expect, Totals
 from platform_sim.lab.scenario.judge import failures_of
 from platform_sim.lab.scenario.reading import parse_scenario
 from platform_sim.lab.scenario.run import play
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 from tests.support.scenarios import play_text, world
 from tests.support.told import a_good_story
 

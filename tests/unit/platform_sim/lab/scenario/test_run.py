@@ -15,7 +15,7 @@ from platform_sim.lab.scenario.strikes import Strikes
 from platform_sim.lifetime.gate import Gate
 from platform_sim.lifetime.invocation import Invocation
 from platform_sim.lifetime.profile import CutMode
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 from tests.support.scenarios import ONE, judge_text, play_text, seen_in, world
 
 SPIN = ONE.replace("status = 204", "status = 503") + "[handler]\nbackoff_base_s = 0.0\n"

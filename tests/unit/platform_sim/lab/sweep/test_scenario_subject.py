@@ -14,7 +14,7 @@ from platform_sim.lab.sweep.errors import BadSweep
 from platform_sim.lab.sweep.scenario_subject import ScenarioSubject
 from platform_sim.lab.sweep.sweep import sweep
 from platform_sim.lab.sweep.trial import Cuts, Kind
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 from tests.support.scenarios import ONE, world
 
 OWN = frozenset({"handler", "storage"})

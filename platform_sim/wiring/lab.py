@@ -28,7 +28,7 @@ from platform_sim.lab.scenario.file import Receiver, Scenario
 from platform_sim.lab.scenario.product import ReplicaParts, WorldParts
 from platform_sim.lab.scenario.vocabulary import Words
 from platform_sim.lifetime.emulator import App
-from platform_sim.wiring_lab_store import WorldTable, WorldTransport
+from platform_sim.wiring.lab_store import WorldTable, WorldTransport
 from platform_sim.world.network import Broken, Unreachable
 from storage.attributes import Row
 from storage.states import Event, State

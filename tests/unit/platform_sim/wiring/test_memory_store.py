@@ -3,7 +3,7 @@
 import asyncio
 
 from platform_sim.lab.sweep.loop import run_virtual
-from platform_sim.wiring_tests import loop_wall_ms, open_memory_store
+from platform_sim.wiring.memory_store import loop_wall_ms, open_memory_store
 from storage.marker import Draft
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from platform_sim.lab.scenario.faults import StoreFailure
 from platform_sim.lab.scenario.product import StoreTrouble, WorldParts
-from platform_sim.wiring_lab_store import WorldTable, WorldTransport
+from platform_sim.wiring.lab_store import WorldTable, WorldTransport
 from platform_sim.world.clocks import WorldClock
 from platform_sim.world.network import Network
 from storage.errors import StoreUnavailable

@@ -1,7 +1,7 @@
-"""Wiring: the one place where emulator, handler and storage meet.
+"""The local platform: which programs it runs, and how the handler lives under a scaled ceiling.
 
-It knows which import strings are the product's, and how the handler is set up to live under a
-scaled ceiling on one machine. Nothing else of `platform_sim` knows handler or storage.
+The product's import strings are known here and nowhere else of `platform_sim`. What is a share of a
+pass shrinks with its budget; one machine has one clock.
 """
 
 import json

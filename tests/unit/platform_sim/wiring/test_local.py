@@ -12,7 +12,7 @@ from handler.settings import settings_from
 from platform_sim.host.errors import LaunchError
 from platform_sim.host.imports import load
 from platform_sim.host.options import LocalOptions
-from platform_sim.wiring import (
+from platform_sim.wiring.local import (
     HANDLER,
     handler_environment,
     local_topology,

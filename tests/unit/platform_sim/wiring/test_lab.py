@@ -5,7 +5,7 @@ import pytest
 from handler.events import Action
 from platform_sim.lab.scenario.errors import BadScenario
 from platform_sim.lab.scenario.reading import parse_scenario
-from platform_sim.wiring_lab import OutlastProduct
+from platform_sim.wiring.lab import OutlastProduct
 from storage.states import Event, State
 from tests.support.scenarios import ONE, play_text, seen_in, world
 

@@ -1,0 +1,1 @@
+"""Wiring: the one place where emulator, handler and storage meet."""
