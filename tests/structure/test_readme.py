@@ -13,7 +13,7 @@ _IN_WORDS = {"LEASE_S": "1.8 budgets", "HEARTBEAT_EVERY_S": "off"}
 
 
 def _rows() -> dict[str, str]:
-    return {name: default.strip() for name, default in _ROW.findall(_README.read_text("utf-8"))}
+    return {name: default.strip() for name, default in _ROW.findall(_text())}
 
 
 def test_the_settings_table_names_every_setting_and_no_other() -> None:
@@ -33,6 +33,28 @@ def test_the_settings_table_gives_the_defaults_that_are_in_force() -> None:
 
 def _shown(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def test_the_report_of_the_background_task_is_what_really_comes_out() -> None:
+    """The README's failing example is the same one that `docs/sweep.md` shows and a test runs."""
+    shown = re.search(r"<!-- sweep: .*?```console\n\$ .venv/bin/(.*?)```", _text(), re.DOTALL)
+    document = (_README.parent / "docs" / "sweep.md").read_text("utf-8")
+
+    assert shown is not None
+    assert f"$ {shown[1]}" in document
+
+
+def test_every_file_the_readme_names_exists() -> None:
+    """A link or a path in a command that leads nowhere is a lie."""
+    named = set(re.findall(r"(?:docs|tests)/[\w./-]+\.(?:md|toml)", _text()))
+    missing = {name for name in named if not (_README.parent / name).exists()}
+
+    assert named
+    assert missing == set()
+
+
+def _text() -> str:
+    return _README.read_text("utf-8")
 
 
 def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
