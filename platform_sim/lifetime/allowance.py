@@ -17,16 +17,13 @@ __all__ = ["Allowance"]
 
 
 class Allowance:
-    """One request's allowance.
+    """One request's allowance."""
 
-    Attributes:
-        window: Set once it is open.
-    """
-
-    __slots__ = ("_alarm", "_clock", "_granted_s", "_outside", "window")
+    __slots__ = ("_alarm", "_clock", "_counted_from", "_granted_s", "_opened_at_s", "_outside")
 
     def __init__(self, granted_s: float | None, clock: Clock, outside: Context) -> None:
-        self.window: Window | None = None
+        self._counted_from: CountedFrom | None = None
+        self._opened_at_s = 0.0
         self._granted_s = granted_s
         self._clock = clock
         self._outside = outside
@@ -34,23 +31,31 @@ class Allowance:
 
     def open(self, counted_from: CountedFrom) -> None:
         """Open the window now; nothing if it is open."""
-        if self.window is None:
-            self.window = Window(
-                allowance_s=self._granted_s,
-                opened_at_s=self._clock.now_s(),
-                counted_from=counted_from,
-            )
+        if self._counted_from is None:
+            self._counted_from = counted_from
+            self._opened_at_s = self._clock.now_s()
+
+    @property
+    def window(self) -> Window | None:
+        """The window, once it is open."""
+        if self._counted_from is None:
+            return None
+        return Window(
+            allowance_s=self._granted_s,
+            opened_at_s=self._opened_at_s,
+            counted_from=self._counted_from,
+        )
 
     def remaining_s(self) -> float | None:
         """Return what work would get now: seconds, None when unbounded."""
-        if self.window is None:
-            return self._granted_s
-        return self.window.remaining_s(self._clock.now_s())
+        window = self.window
+        return self._granted_s if window is None else window.remaining_s(self._clock.now_s())
 
     def arm(self, at_ceiling: Callable[[], None]) -> None:
         """Call back at the ceiling; nothing if there is none, or if that is arranged."""
-        ceiling_s = None if self.window is None else self.window.ceiling_s
-        if self._alarm is None and ceiling_s is not None:
+        if self._alarm is not None or (window := self.window) is None:
+            return
+        if (ceiling_s := window.ceiling_s) is not None:
             self._alarm = self._clock.call_at(ceiling_s, at_ceiling, context=self._outside)
 
     def disarm(self) -> None:

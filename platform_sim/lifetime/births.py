@@ -47,10 +47,13 @@ class _TaskFactory:
         context: Context | None = more.get("context")
         gate = CURRENT_GATE.get() if context is None else context.get(CURRENT_GATE)
         if gate is None or isinstance(coroutine, Stepper):
-            return self._task(loop, coroutine, more)
+            if self._make is None:
+                return asyncio.Task(coroutine, loop=loop, **more)
+            return self._make(loop, coroutine, **more)
         stepper = gate.admit(coroutine, _stepper_of(asyncio.current_task(loop)))
         stepper.born_at = _birthplace()
-        stepper.task = task = self._task(loop, stepper, more)
+        task = self._task(loop, stepper, more)
+        stepper.task = task if isinstance(task, asyncio.Task) else None
         return task
 
     def _task(
@@ -70,7 +73,7 @@ class _FirstIteration:
     def __call__(self, generator: AsyncGenerator[Any, Any]) -> None:
         gate = CURRENT_GATE.get()
         if gate is not None:
-            gate.generators.add(generator)
+            gate.note(generator)
         if self._then is not None:
             self._then(generator)
 

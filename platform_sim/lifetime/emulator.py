@@ -12,7 +12,7 @@ Not here: sockets and processes (`platform_sim.host`).
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any
 
 from platform_sim.lifetime.births import mind_births
@@ -66,6 +66,7 @@ class Emulator:
         self._end_process = end_process
         self._standstill = Standstill()
         self._clock: Clock | None = None
+        self._surroundings: Surroundings | None = None
         self._alive: dict[Invocation, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
         self._stopping = False
@@ -94,19 +95,7 @@ class Emulator:
         clock = self._attach()
         self._standstill.thaw(clock)
         outside = copy_context()
-        invocation = Invocation(
-            next(self._ids),
-            Surroundings(
-                profile=self._profile,
-                clock=clock,
-                observer=self._observer,
-                outside=outside,
-                on_unheld=self._let_be,
-                on_process_cut=self._cut_process,
-            ),
-            on_ended=self._forget,
-        )
-        self._alive[invocation] = None
+        invocation = self._invocation(clock, outside)
         exchange = Exchange(invocation, scope, receive, send, outside)
         inside = outside.copy()
         inside.run(CURRENT_INVOCATION.set, invocation)
@@ -121,7 +110,8 @@ class Emulator:
             await invocation.over
             if invocation.overdue:
                 await exchange.answer_instead()
-            await exchange.handed_over()
+            if exchange.handover is not None:
+                await exchange.handover.over()
         except asyncio.CancelledError:
             # The server gave the request up; nobody is left who would take an answer.
             invocation.client_left()
@@ -129,8 +119,24 @@ class Emulator:
         finally:
             exchange.close()
 
+    def _invocation(self, clock: Clock, outside: Context) -> Invocation:
+        if self._surroundings is None or self._surroundings.clock is not clock:
+            self._surroundings = Surroundings(
+                profile=self._profile,
+                clock=clock,
+                observer=self._observer,
+                on_unheld=self._let_be,
+                on_process_cut=self._cut_process,
+            )
+        invocation = Invocation(next(self._ids), self._surroundings, outside, on_ended=self._forget)
+        self._alive[invocation] = None
+        return invocation
+
     def _extended(self, scope: Scope) -> Scope:
-        return extend(scope, platform=self._profile.name, stopping=lambda: self._stopping)
+        return extend(scope, platform=self._profile.name, stopping=self._is_stopping)
+
+    def _is_stopping(self) -> bool:
+        return self._stopping
 
     async def _run(self, scope: Scope, exchange: Exchange) -> None:
         await self._app(scope, exchange.receive, exchange.send)
@@ -171,7 +177,7 @@ class Emulator:
         self._rest()
 
     def _rest(self) -> None:
-        if self._clock is not None:
+        if self._clock is not None and len(self._standstill):
             self._standstill.settle(self._clock, lambda: self.idle)
 
     def _cut_process(self, cause: Invocation) -> None:

@@ -90,7 +90,6 @@ class Ending:
         on_killed()
 
     def finish(self) -> None:
-        """Nothing is left: tell it."""
+        """Nothing is left to kill."""
         if self._grace is not None:
             self._grace.cancel()
-        self._narrator.tell(EventKind.CONTEXT_END, reason=str(self.reason))

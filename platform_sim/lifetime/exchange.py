@@ -30,7 +30,11 @@ _OVERDUE = b"the platform's limit for an answer has passed\n"
 
 
 class Exchange:
-    """The two directions of one request."""
+    """The two directions of one request.
+
+    Attributes:
+        handover: The body on its way, if the app has handed it over.
+    """
 
     def __init__(
         self, invocation: Invocation, scope: Scope, receive: Receive, send: Send, outside: Context
@@ -39,40 +43,53 @@ class Exchange:
         self._server_receive = receive
         self._server_send = send
         self._outside = outside
-        self._intake = Intake(wait_for_app=_expects_continue(scope))
+        self._scope = scope
+        self._intake: Intake | None = None
+        self._closed = False
         self._trailers = False
         self._started = False
         self._ended = False
         self._reading: asyncio.Task[None] | None = None
         self._answered_instead = False
-        self._handover: Handover | None = None
-        self.receive = self._intake.receive
+        self.handover: Handover | None = None
 
     def read(self, loop: asyncio.AbstractEventLoop) -> None:
         """Read the client's messages from the app's first pause on.
 
         An app that answers in its first step, as many do, costs no reading task.
         """
-        loop.call_soon(self._start_reading, loop, context=self._outside)
-
-    def _start_reading(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._invocation.over.done() or self._handover is not None:
+        if not self._invocation.over.done() or self.handover is not None:
             self._reading = loop.create_task(self._pump(), context=self._outside)
 
+    async def receive(self) -> Message:
+        """Return the next message of the client: the app's own `receive`."""
+        message: Message = await self._taken().receive()
+        return message
+
+    def _taken(self) -> Intake:
+        if self._intake is None:
+            self._intake = Intake(wait_for_app=_expects_continue(self._scope))
+            if self._closed:
+                self._intake.disconnect()
+        return self._intake
+
     async def _pump(self) -> None:
-        await self._intake.pump(self._server_receive)
+        intake = self._taken()
+        await intake.pump(self._server_receive)
         self._invocation.client_left()
-        self._intake.disconnect()
-        if self._handover is not None:
-            self._handover.stop()
+        intake.disconnect()
+        if self.handover is not None:
+            self.handover.stop()
 
     def close(self) -> None:
         """Stop reading and passing on, and tell the app that no more messages will come."""
         if self._reading is not None:
             self._reading.cancel()
-        if self._handover is not None:
-            self._handover.stop()
-        self._intake.disconnect()
+        if self.handover is not None:
+            self.handover.stop()
+        self._closed = True
+        if self._intake is not None:
+            self._intake.disconnect()
 
     async def send(self, message: Message) -> None:
         """Pass a message of the app to the server, and note what it means.
@@ -80,7 +97,7 @@ class Exchange:
         Raises:
             RuntimeError: The body was handed over: it is not the app's any more.
         """
-        if self._handover is not None:
+        if self.handover is not None:
             raise RuntimeError("the body was handed over: the app cannot send one of its own")
         if self._answered_instead:
             return
@@ -89,7 +106,15 @@ class Exchange:
             return
         starts = message["type"] == "http.response.start"
         self._started = self._started or starts
-        await run_in(self._outside, _call(self._server_send, message))
+        sending = self._server_send(message)
+        if not isinstance(sending, Coroutine):
+            sending = _awaited(sending)
+        try:
+            awaited = self._outside.run(sending.send, None)
+        except StopIteration:
+            pass  # taken at once, as by servers whose client is not slow
+        else:
+            await run_in(self._outside, sending, awaited)
         if starts:
             self._trailers = bool(message.get("trailers", False))
             self._invocation.response_started(message["status"])
@@ -100,7 +125,7 @@ class Exchange:
     def _hand_over(self, message: Message) -> None:
         self._ended = True
         if self._invocation.states.client is not Client.LEFT:
-            self._handover = Handover(
+            self.handover = Handover(
                 message["chunks"],
                 self._server_send,
                 outside=self._outside,
@@ -118,11 +143,6 @@ class Exchange:
             )
             await self._server_send({"type": "http.response.body", "body": _OVERDUE})
 
-    async def handed_over(self) -> None:
-        """Wait until a body that was handed over is over, raising what broke it."""
-        if self._handover is not None:
-            await self._handover.over()
-
     def _is_last(self, message: Message) -> bool:
         match message["type"]:
             case "http.response.body":
@@ -135,8 +155,8 @@ class Exchange:
                 return False
 
 
-async def _call(send: Send, message: Message) -> None:
-    await send(message)
+async def _awaited(awaitable: Awaitable[None]) -> None:
+    await awaitable
 
 
 def _expects_continue(scope: Scope) -> bool:
@@ -147,19 +167,25 @@ def _expects_continue(scope: Scope) -> bool:
 
 
 @types.coroutine
-def run_in(context: Context, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-    """Await `coroutine` in the current task, with every step of it in `context`."""
-    step: Callable[[Any], Any] = coroutine.send
-    given: Any = None
+def run_in(
+    context: Context, coroutine: Coroutine[Any, Any, T], awaited: Any
+) -> Generator[Any, Any, T]:
+    """Await a coroutine in the current task, with every step of it in `context`.
+
+    Args:
+        context: Where it runs.
+        coroutine: It has made its first step there.
+        awaited: What that step gave.
+    """
     while True:
+        try:
+            given = yield awaited
+            step: Callable[[Any], Any] = coroutine.send
+        except BaseException as error:  # noqa: BLE001  whatever is thrown in belongs to the coroutine
+            given = error
+            step = coroutine.throw
         try:
             awaited = context.run(step, given)
         except StopIteration as finished:
             result: T = finished.value
             return result
-        try:
-            given = yield awaited
-            step = coroutine.send
-        except BaseException as error:  # noqa: BLE001  whatever is thrown in belongs to the coroutine
-            given = error
-            step = coroutine.throw

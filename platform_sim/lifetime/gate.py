@@ -14,10 +14,10 @@ of the request the event loop still holds (`residue`).
 
 import asyncio
 import ctypes
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
 from enum import StrEnum, unique
 from types import CodeType, TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from weakref import WeakSet
 
 __all__ = ["Gate", "GateState", "Stepper", "leak"]
@@ -68,13 +68,19 @@ class Gate:
         self.owner = owner
         self.state = GateState.OPEN
         self.live: dict[Stepper, None] = {}
-        self.generators: WeakSet[AsyncGenerator[Any, Any]] = WeakSet()
+        self.generators: Collection[AsyncGenerator[Any, Any]] = ()
         self.resumptions = 0
         self.before_step: Callable[[Stepper], None] | None = None
         self.on_empty = on_empty
         self.parked_timers: list[Any] = []
         self.parked_calls: list[Any] = []
         self._holds: list[asyncio.Future[None]] = []
+
+    def note(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """Remember an async generator that is iterated for the first time."""
+        if not isinstance(self.generators, WeakSet):
+            self.generators = WeakSet()  # made when needed: making one takes time
+        self.generators.add(generator)
 
     def admit(self, coroutine: Coroutine[Any, Any, Any], parent: "Stepper | None") -> "Stepper":
         """Wrap a coroutine born here."""
@@ -91,13 +97,18 @@ class Gate:
         Raises:
             CancelledError: The gate is killed: the task ends, and its coroutine hears nothing.
         """
-        self._refuse_killed()
+        self.refuse_killed()
         self.resumptions += 1
         if self.before_step is not None:
             self.before_step(stepper)
-            self._refuse_killed()
+            self.refuse_killed()
 
-    def _refuse_killed(self) -> None:
+    def refuse_killed(self) -> None:
+        """Raise if no coroutine may pass.
+
+        Raises:
+            CancelledError: The gate is killed.
+        """
         if self.state is GateState.KILLED:
             raise asyncio.CancelledError
 
@@ -139,6 +150,13 @@ class Gate:
         return hold
 
 
+class _Began(NamedTuple):
+    """What a first step gave: something to wait for (None: the loop's next turn), or an end."""
+
+    awaited: Any = None
+    outcome: BaseException | None = None
+
+
 class Stepper(Coroutine[Any, Any, Any]):
     """Stands between a task and its coroutine. Any other attribute is the coroutine's own.
 
@@ -150,7 +168,7 @@ class Stepper(Coroutine[Any, Any, Any]):
         born_at: The code that started the coroutine, and the line; None: it is the app call.
     """
 
-    __slots__ = ("_held", "born_at", "gate", "inner", "parent", "task")
+    __slots__ = ("_began", "_held", "born_at", "gate", "inner", "parent", "task")
 
     def __init__(
         self, inner: Coroutine[Any, Any, Any], gate: Gate, parent: "Stepper | None"
@@ -158,9 +176,32 @@ class Stepper(Coroutine[Any, Any, Any]):
         self.gate = gate
         self.inner = inner
         self.parent = parent
-        self.task: asyncio.Future[Any] | None = None
+        self.task: asyncio.Task[Any] | None = None
         self.born_at: tuple[CodeType, int] | None = None
         self._held: tuple[Callable[[Any], Any], Any] | None = None
+        self._began: _Began | None = None
+
+    def begin(self) -> bool:
+        """Take the first step now, before the task would; tell whether the coroutine has ended.
+
+        The task is the current one meanwhile. What the step gave is given to the task when it
+        comes for it.
+        """
+        assert self.task is not None
+        loop = self.task.get_loop()
+        current = asyncio.current_task(loop)
+        if current is not None:
+            asyncio.tasks._leave_task(loop, current)
+        asyncio.tasks._enter_task(loop, self.task)
+        try:
+            self._began = _Began(awaited=self._step(self.inner.send, None))
+        except BaseException as outcome:  # noqa: BLE001  it is the task's to raise
+            self._began = _Began(outcome=outcome)
+        finally:
+            asyncio.tasks._leave_task(loop, self.task)
+            if current is not None:
+                asyncio.tasks._enter_task(loop, current)
+        return isinstance(self._began.outcome, StopIteration)
 
     @property
     def birthplace(self) -> str:
@@ -172,6 +213,8 @@ class Stepper(Coroutine[Any, Any, Any]):
 
     def send(self, value: Any) -> Any:
         """Step the coroutine, unless it is killed; hold the step while it is frozen."""
+        if self._began is not None:
+            return self._go_on()
         if self.gate.state is GateState.FROZEN:
             return self._hold(self.inner.send, value)
         held, self._held = self._held, None
@@ -187,6 +230,8 @@ class Stepper(Coroutine[Any, Any, Any]):
         /,
     ) -> Any:
         """Throw into the coroutine, unless it is killed; hold the throw while it is frozen."""
+        if self._began is not None:
+            return self._go_on(cancelled=True)
         thrown = error if isinstance(error, BaseException) else kind
         if traceback is not None:
             thrown = thrown.with_traceback(traceback)
@@ -203,6 +248,17 @@ class Stepper(Coroutine[Any, Any, Any]):
         except BaseException:
             self.gate.ended(self)
             raise
+
+    def _go_on(self, *, cancelled: bool = False) -> Any:
+        """Give the task what the first step gave; a cancelled task waits for it no longer."""
+        assert self._began is not None
+        began, self._began = self._began, None
+        if began.outcome is not None:
+            raise began.outcome
+        self.gate.refuse_killed()
+        if cancelled and began.awaited is not None:
+            began.awaited.cancel()
+        return began.awaited
 
     def _hold(self, step: Callable[[Any], Any], argument: Any) -> Any:
         self._held = (step, argument)

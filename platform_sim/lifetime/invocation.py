@@ -56,13 +56,12 @@ A streaming response needs 4 for itself and for each BaseHTTPMiddleware round it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a request is given.
+    """What all requests of one emulator are given.
 
     Attributes:
         profile: The limits.
         clock: Emulator time.
         observer: Is told what happens.
-        outside: The server's context, in which our own callbacks run.
         on_unheld: Told when nothing holds a request that is let be; None: it cannot be, and is
             killed instead.
         on_process_cut: Told when a request's cut takes the process along.
@@ -71,13 +70,18 @@ class Surroundings:
     profile: Profile
     clock: Clock
     observer: Observer
-    outside: Context
     on_unheld: "Callable[[Invocation], None] | None" = None
     on_process_cut: "Callable[[Invocation], None] | None" = None
 
 
 class Invocation:
     """One request.
+
+    Args:
+        invocation_id: Names it in the record.
+        surroundings: What all requests here are given.
+        outside: The server's context, in which our own callbacks run.
+        on_ended: Told when nothing of it is left.
 
     Attributes:
         invocation_id: Names it in the record.
@@ -91,6 +95,7 @@ class Invocation:
         self,
         invocation_id: str,
         surroundings: Surroundings,
+        outside: Context,
         *,
         on_ended: Callable[["Invocation"], None],
     ) -> None:
@@ -101,7 +106,7 @@ class Invocation:
         self._profile = surroundings.profile
         self._clock = surroundings.clock
         self._loop = surroundings.clock.loop
-        self._outside = surroundings.outside
+        self._outside = outside
         self._narrator = Narrator(invocation_id, surroundings.clock, surroundings.observer)
         self._on_ended = on_ended
         self._on_unheld = surroundings.on_unheld
@@ -110,10 +115,12 @@ class Invocation:
         self._registry = Registry(self.gate)
         self._app: asyncio.Task[None] | None = None
         self._app_done = False
+        self._starting = False
         self._allowance = Allowance(self._profile.allowance_s, self._clock, self._outside)
         self._answer_limit: asyncio.TimerHandle | None = None
         self._settling = False
         self._let_go = False
+        self._end_reason: EndReason | None = None
         self._ending: Ending | None = None
 
     # Stage 1: the request arrives.
@@ -145,8 +152,16 @@ class Invocation:
                 context=self._outside,
             )
         inside.run(CURRENT_GATE.set, self.gate)
-        self._app = self._loop.create_task(app, name=name, context=inside)
-        self._app.add_done_callback(self._app_finished, context=self._outside)
+        stepper = self.gate.admit(app, None)
+        self._app = stepper.task = self._loop.create_task(stepper, name=name, context=inside)
+        self._starting = True
+        returned = inside.run(stepper.begin)
+        self._starting = False
+        if returned and self._end_reason is None:
+            self._app_over(None)
+        else:
+            self._app.add_done_callback(self._app_finished, context=self._outside)
+            self._look()
 
     def tell(self, kind: EventKind, **fields: Any) -> None:
         """Tell a fact about this request that somebody else has seen."""
@@ -183,7 +198,7 @@ class Invocation:
         self._look()
 
     def _answer_overdue(self) -> None:
-        if self.states.client is not Client.CONNECTED or self._ending is not None:
+        if self.states.client is not Client.CONNECTED or self._end_reason is not None:
             return
         self.overdue = True
         self._happen(Happening.OVERDUE)
@@ -193,11 +208,14 @@ class Invocation:
         self._look()
 
     def _app_finished(self, app: "asyncio.Task[None]") -> None:
+        self._app_over(asyncio.CancelledError() if app.cancelled() else app.exception())
+
+    def _app_over(self, error: BaseException | None) -> None:
         self._app_done = True
-        error = asyncio.CancelledError() if app.cancelled() else app.exception()
+        cancelled = isinstance(error, asyncio.CancelledError)
         answered = self.states.client is not Client.CONNECTED
         self._happen(Happening.APP_RETURNED if error is None else Happening.APP_RAISED)
-        if error is not None and app.cancelled() and self._ending is not None:
+        if cancelled and self._end_reason is not None:
             error = None  # the platform did that, and told it
         elif error is not None:
             self._narrator.tell(EventKind.APP_FAILED, error=repr(error), after_response=answered)
@@ -208,11 +226,12 @@ class Invocation:
             self._response_over("missing" if error is None else "failed", error)
 
     def _happen(self, happening: Happening) -> None:
-        self.states = advance(self.states, happening, rule=self._profile.on_disconnect)
+        self.states = advance(self.states, happening, self._profile.on_disconnect)
 
     def _response_over(self, how: str, error: BaseException | None = None) -> None:
         self._allowance.open(CountedFrom.ANSWER)
-        self._narrator.tell(EventKind.RESPONSE_END, how=how, remaining_s=self.remaining_s())
+        if self._narrator.is_heard(EventKind.RESPONSE_END):
+            self._narrator.tell(EventKind.RESPONSE_END, how=how, remaining_s=self.remaining_s())
         self._release_server(error)
         self._look()
 
@@ -234,10 +253,10 @@ class Invocation:
         Raises:
             NoLiveInvocation: The context has ended or is being cut.
         """
-        if self._ending is not None:
+        if self._end_reason is not None:
             raise NoLiveInvocation(
                 f"wait_until came too late: request {self.invocation_id} is over "
-                f"({self._ending.reason}). Register work while the response or earlier work "
+                f"({self._end_reason}). Register work while the response or earlier work "
                 "holds it."
             )
         registration = self._registry.add(awaitable, loop=self._loop, now_s=self._clock.now_s())
@@ -251,7 +270,7 @@ class Invocation:
         registration = self._registry.settle(future)
         if registration is None:
             return
-        cut = self._ending is not None
+        cut = self._end_reason is not None
         tell = partial(self._narrator.tell_work, registration=registration)
         if future.cancelled():
             if not cut:
@@ -277,10 +296,13 @@ class Invocation:
 
     def _on_empty(self) -> None:
         # Inside the last coroutine's last step: its task is not done yet.
-        self._loop.call_soon(self._look, context=self._outside)
+        if not self._starting:
+            self._loop.call_soon(self._look, context=self._outside)
 
     def _look(self) -> None:
-        """Do what the present state calls for."""
+        """Do what the present state calls for; not while the app call makes its first step."""
+        if self._starting:
+            return
         platform = self.states.platform
         if platform is Platform.DRAINING:
             if self._held():
@@ -325,7 +347,12 @@ class Invocation:
             reason: Why.
             mode: How; None means as the profile says.
         """
-        if self._ending is not None:
+        if self._end_reason is not None:
+            return
+        if not self._registry and not self._is_alive():
+            self._end_reason = reason
+            self._happen(Happening.END)
+            self._finish()
             return
         mode = mode or mode_of(reason, self._profile)
         if reason is EndReason.CEILING and self.states.client is Client.CONNECTED:
@@ -334,6 +361,7 @@ class Invocation:
             if self._let_be(reason):
                 return
             mode = CutMode.KILL
+        self._end_reason = reason
         self._happen(Happening.END)
         self._ending = Ending(
             reason,
@@ -376,10 +404,11 @@ class Invocation:
         self._look()
 
     def _finish(self) -> None:
-        assert self._ending is not None
         self._allowance.disarm()
         self._happen(Happening.GONE)
-        self._ending.finish()
+        if self._ending is not None:
+            self._ending.finish()
+        self._narrator.tell(EventKind.CONTEXT_END, reason=str(self._end_reason))
         self._release_server()
         self._on_ended(self)
 

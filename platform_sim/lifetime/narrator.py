@@ -15,7 +15,7 @@ from platform_sim.lifetime.profile import CutMode
 from platform_sim.lifetime.registry import Registration
 from platform_sim.lifetime.window import Window
 from platform_sim.view.event import Event, EventKind
-from platform_sim.view.recorder import Observer
+from platform_sim.view.recorder import Observer, kinds_of
 
 __all__ = ["Narrator"]
 
@@ -23,15 +23,22 @@ __all__ = ["Narrator"]
 class Narrator:
     """One request's voice."""
 
-    __slots__ = ("_clock", "_invocation_id", "_observer")
+    __slots__ = ("_clock", "_invocation_id", "_observer", "_wanted")
 
     def __init__(self, invocation_id: str, clock: Clock, observer: Observer) -> None:
         self._invocation_id = invocation_id
         self._clock = clock
         self._observer = observer
+        self._wanted = kinds_of(observer)
+
+    def is_heard(self, kind: EventKind) -> bool:
+        """Tell whether anybody wants to be told such facts."""
+        return self._wanted is None or kind in self._wanted
 
     def tell(self, kind: EventKind, **fields: Any) -> None:
         """Tell one fact that has just come true."""
+        if self._wanted is not None and kind not in self._wanted:
+            return
         self._observer.observe(
             Event(
                 at_s=round(self._clock.now_s(), 6),

@@ -113,8 +113,8 @@ async def run_scheduled(
             profile=_rules(profile),
             clock=Clock(loop, loop.time()),
             observer=Tee(tally, observer or Silent()),
-            outside=outside,
         ),
+        outside,
         on_ended=lambda _: None if ended.done() else ended.set_result(None),
     )
     asked: list[None] = []

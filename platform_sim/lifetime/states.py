@@ -9,8 +9,8 @@ Not here: I/O, time, tasks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import NamedTuple
 
 from platform_sim.lifetime.errors import IllegalHappening
 from platform_sim.lifetime.profile import DisconnectRule
@@ -96,8 +96,7 @@ _PLATFORM: Mapping[tuple[Platform, Happening], Platform] = {
 _PLATFORMS_OWN = (_H.LET_BE, _H.END, _H.GONE)
 
 
-@dataclass(frozen=True, slots=True)
-class States:
+class States(NamedTuple):
     """The three machines of one request."""
 
     client: Client = Client.CONNECTED
@@ -105,12 +104,23 @@ class States:
     platform: Platform = Platform.SERVING
 
 
-def advance(states: States, happening: Happening, *, rule: DisconnectRule) -> States:
+_KNOWN: dict[tuple[States, Happening, DisconnectRule], States] = {}
+"""What `advance` has found before: of a pure function, and of a closed set."""
+
+
+def advance(states: States, happening: Happening, rule: DisconnectRule) -> States:
     """Return the states after `happening`.
 
     Raises:
         IllegalHappening: No table lists it for these states.
     """
+    known = _KNOWN.get((states, happening, rule))
+    if known is None:
+        known = _KNOWN[states, happening, rule] = _advanced(states, happening, rule)
+    return known
+
+
+def _advanced(states: States, happening: Happening, rule: DisconnectRule) -> States:
     try:
         if happening in _PLATFORMS_OWN:
             platform = _PLATFORM[states.platform, happening]

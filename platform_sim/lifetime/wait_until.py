@@ -85,10 +85,15 @@ def extend(
         stopping: Tells whether an orderly stop has begun; work that is not begun by then should
             not be begun here.
     """
-    contract = {
-        "wait_until": wait_until,
-        "remaining": remaining,
-        "platform": platform,
-        "stopping": stopping,
+    return {
+        **scope,
+        "extensions": {
+            **(scope.get("extensions") or {}),
+            EXTENSION: {
+                "wait_until": wait_until,
+                "remaining": remaining,
+                "platform": platform,
+                "stopping": stopping,
+            },
+        },
     }
-    return {**scope, "extensions": {**(scope.get("extensions") or {}), EXTENSION: contract}}

@@ -12,7 +12,7 @@ __all__ = ["CutLog"]
 _logger = logging.getLogger("outlast.lifetime")
 
 
-_TOLD = frozenset(
+_TEXTS = frozenset(
     {EventKind.CUT, EventKind.UNHELD, EventKind.PROCESS_KILLED, EventKind.STALL, EventKind.WORKER}
 )
 
@@ -24,9 +24,11 @@ def _whose(event: Event) -> str:
 class CutLog:
     """Logs each cut, freeze and stall, and each failure of work that no caller will hear of."""
 
+    kinds = _TEXTS | {EventKind.TASK_FAILED, EventKind.APP_FAILED}
+
     def observe(self, event: Event) -> None:
         """Log the event if it is one a person should see."""
-        if event.kind in _TOLD:
+        if event.kind in _TEXTS:
             _logger.warning("%s%s", _whose(event), event.fields["text"])
         elif event.kind is EventKind.TASK_FAILED:
             _logger.warning(

@@ -13,18 +13,30 @@ import msgspec
 
 from platform_sim.view.event import Event, EventKind
 
-__all__ = ["JsonLines", "Observer", "Recorder", "Silent", "Tee"]
+__all__ = ["JsonLines", "Observer", "Recorder", "Silent", "Tee", "kinds_of"]
 
 
 class Observer(Protocol):
-    """Is told every event, in order."""
+    """Is told every event, in order.
+
+    One that has an attribute `kinds`, a set, is told only events of these kinds, if its teller
+    heeds that: telling what nobody wants to hear costs time.
+    """
 
     def observe(self, event: Event) -> None:
         """Take one event."""
 
 
+def kinds_of(observer: Observer) -> frozenset[EventKind] | None:
+    """Return the kinds of events an observer wants to be told; None: all."""
+    kinds: frozenset[EventKind] | None = getattr(observer, "kinds", None)
+    return kinds
+
+
 class Silent:
     """The default observer: does nothing."""
+
+    kinds: frozenset[EventKind] | None = frozenset()
 
     def observe(self, event: Event) -> None:
         """Forget the event."""
@@ -74,10 +86,17 @@ class JsonLines:
 
 
 class Tee:
-    """Passes each event to several observers, in the order they were given."""
+    """Passes each event to several observers, in the order they were given.
+
+    Attributes:
+        kinds: What any of them wants to be told.
+    """
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
+        wanted = [kinds_of(observer) for observer in observers]
+        every = None in wanted
+        self.kinds = None if every else frozenset().union(*(kinds or () for kinds in wanted))
 
     def observe(self, event: Event) -> None:
         """Pass the event on."""

@@ -565,8 +565,9 @@ def test_frozen_steps_are_held_until_the_thaw() -> None:
     async def main() -> Stage:
         stage = Stage(app, on_start=invocations.append)
         await call(stage.emulator)
+        await asyncio.sleep(0.5)
         invocations[0].gate.freeze()
-        await asyncio.sleep(5.0)
+        await asyncio.sleep(4.5)
         stage.write("thaw")
         invocations[0].gate.thaw()
         await stage.rest()

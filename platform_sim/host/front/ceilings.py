@@ -32,6 +32,9 @@ class Ceilings:
     Args:
         tell: Sends a message to the front.
         now_s: The machine's monotonic clock.
+
+    Attributes:
+        kinds: The events it wants to be told.
     """
 
     def __init__(self, tell: Callable[[Held | Released], None], now_s: Callable[[], float]) -> None:
@@ -39,6 +42,7 @@ class Ceilings:
         self._now_s = now_s
         self._work: dict[str, dict[int, str]] = {}
         self._answered: set[str] = set()
+        self.kinds = _OPENS | _SETTLES | {EventKind.REGISTERED, EventKind.CONTEXT_END}
 
     def observe(self, event: Event) -> None:
         """Follow one request, and tell what the front has to know."""

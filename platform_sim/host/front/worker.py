@@ -67,6 +67,9 @@ class Worker:
     Args:
         order: What the front has told.
         control: The worker's end of the socket pair.
+
+    Attributes:
+        kinds: The events it wants to be told.
     """
 
     def __init__(self, order: Order, control: socket.socket) -> None:
@@ -74,6 +77,7 @@ class Worker:
         self._control = control
         self._killed = 0
         self._server: Server | None = None
+        self.kinds = frozenset({EventKind.CUT})
 
     def tell(self, word: Word) -> None:
         """Say something to the front; a worker whose front is gone ends by its lifeline."""

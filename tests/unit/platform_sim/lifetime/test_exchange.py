@@ -142,19 +142,19 @@ def test_a_server_that_waits_while_sending_is_waited_for() -> None:
             return "cancelled"
         return "done"
 
+    async def begun() -> str:
+        context, coroutine = contextvars.copy_context(), waiting()
+        return await run_in(context, coroutine, context.run(coroutine.send, None))
+
     async def main() -> tuple[str, str, float, str]:
-        done = await run_in(contextvars.copy_context(), waiting())
-        task = asyncio.create_task(_await(run_in(contextvars.copy_context(), waiting())))
+        done = await begun()
+        task = asyncio.create_task(begun())
         await asyncio.sleep(0.5)
         task.cancel()
         return done, await task, asyncio.get_running_loop().time(), NAME.get()
 
     assert run_virtual(main) == ("done", "cancelled", 2.5, "nobody")
     assert reached == ["inside"]
-
-
-async def _await(awaitable: Any) -> Any:
-    return await awaitable
 
 
 def test_an_app_that_answers_at_once_is_never_read_for() -> None:

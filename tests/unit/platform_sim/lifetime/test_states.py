@@ -16,7 +16,7 @@ def after(*happenings: Happening, rule: DisconnectRule = DisconnectRule.ENDS_RES
     """Return the states after these happenings, in order."""
     states = START
     for happening in happenings:
-        states = advance(states, happening, rule=rule)
+        states = advance(states, happening, rule)
     return states
 
 
@@ -88,7 +88,7 @@ def test_every_pair_is_either_listed_or_refused(rule: DisconnectRule) -> None:
     refused = 0
     for states, happening in itertools.product(EVERY, Happening):
         try:
-            new = advance(states, happening, rule=rule)
+            new = advance(states, happening, rule)
         except IllegalHappening:
             refused += 1
             continue
