@@ -20,6 +20,7 @@ from starlette.routing import Route
 from handler.accept import Acceptance, Acceptor
 from handler.budget import Clock, SystemClock
 from handler.destinations import Deliver, Destination
+from handler.errors import ConfigurationError
 from handler.events import Action, Sink
 from handler.ids import Ids
 from handler.inline import InlineAnswer, InlinePass
@@ -28,7 +29,7 @@ from handler.lifetime import Lifetime, LifetimeGuard
 from handler.places import Places
 from handler.problems import Problem, answer_http_error, answer_problem, answer_unexpected
 from handler.sender import Sender
-from handler.service import Parts, Service
+from handler.service import Parts, Service, standard_sinks
 from handler.settings import Settings
 from storage.errors import StoreError
 from storage.marker import Marker
@@ -61,7 +62,7 @@ def create_app(
     uniform: Callable[[], float] | None = None,
     open_transport: Callable[[], Transport] | None = None,
     open_sender: Callable[[], Sender] | None = None,
-    sinks: tuple[Sink, ...] = (),
+    sinks: tuple[Sink, ...] | None = None,
 ) -> Starlette:
     """Make the app.
 
@@ -75,12 +76,12 @@ def create_app(
         uniform: Draws evenly from [0, 1) for jitter.
         open_transport: Opens the store's transport; boto3 when left out.
         open_sender: Opens the sender of deliveries; aiohttp when left out.
-        sinks: Told of every event.
+        sinks: Told of every event; the log on standard error when left out.
+
+    Raises:
+        ConfigurationError: A destination is neither a receiver nor an async function.
     """
-    named = {
-        name: given if isinstance(given, Destination) else Destination(deliver=given)
-        for name, given in destinations.items()
-    }
+    named = {name: _destination(name, given) for name, given in destinations.items()}
     parts = Parts(
         settings=settings,
         destinations=named,
@@ -89,9 +90,19 @@ def create_app(
         uniform=uniform or random.random,
         open_transport=open_transport,
         open_sender=open_sender,
-        sinks=sinks,
+        sinks=standard_sinks() if sinks is None else sinks,
     )
     return _app(parts, identify or _one_caller)
+
+
+def _destination(name: str, given: Destination | Deliver) -> Destination:
+    if isinstance(given, Destination):
+        return given
+    try:
+        return Destination(deliver=given)
+    except ValueError as error:
+        remedy = "Write async def deliver(operation, budget)"
+        raise ConfigurationError(f"destinations.{name}", str(error), remedy) from error
 
 
 def _app(parts: Parts, identify: Identify) -> Starlette:

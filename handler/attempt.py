@@ -7,6 +7,7 @@ uncertain or was never sent. Every attempt carries the first key and the first b
 Not here: whether there is another attempt (`delivery`).
 """
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -142,14 +143,25 @@ async def _by_function(
     # What a function does is not seen from here: from its first line it may have had its effect.
     trace.byte_left = True
     try:
-        outcome = Outcome(await destination.deliver(operation, deadline))
+        returned = await destination.deliver(operation, deadline)
     except NotDelivered as error:
         return _Found(outcome=Outcome.UNDELIVERED, detail=str(error) or "not delivered")
     except Refused as error:
         return _Found(outcome=Outcome.REJECTED, detail=str(error) or "refused")
     except Exception as error:  # noqa: BLE001  whatever a user's function raises leaves the outcome unknown
-        return _Found(outcome=Outcome.UNCERTAIN, detail=f"{type(error).__name__}: {error}")
-    return _Found(outcome=outcome, detail="said by the destination function")
+        return _Found(outcome=Outcome.UNCERTAIN, detail=_raised(error))
+    try:
+        return _Found(outcome=Outcome(returned), detail="said by the destination function")
+    except ValueError:
+        detail = f"the destination function returned {returned!r}, which is no Outcome"
+        return _Found(outcome=Outcome.UNCERTAIN, detail=detail)
+
+
+def _raised(error: Exception) -> str:
+    """Say what a destination function raised, and on which of its lines."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
 
 
 def request_for(operation: Operation, destination: Destination) -> Request:

@@ -158,7 +158,7 @@ class Delivery:
             if verdict is not None:
                 return verdict
             if self._permit(held, destination, log, deadline) is Permit.PARK:
-                return Verdict(kind=VerdictKind.PARK, reason=_PARK_UNKNOWN)
+                return log.parked(_PARK_UNKNOWN)
             wait_s = backoff.wait_s(rounds, asked_s)
             if wait_s >= deadline.for_work_s():
                 return Verdict(kind=VerdictKind.RELEASE, reason="the budget was spent")
@@ -170,7 +170,7 @@ class Delivery:
         """Ask if need be, send if allowed; return a verdict, or None and the wait asked for."""
         match self._permit(held, destination, log, deadline):
             case Permit.PARK:
-                return Verdict(kind=VerdictKind.PARK, reason=_PARK_UNKNOWN), None
+                return log.parked(_PARK_UNKNOWN), None
             case Permit.ASK:
                 finding = await look_up(
                     destination,

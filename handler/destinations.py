@@ -10,6 +10,7 @@ What a destination says about itself decides what may be done when an outcome is
 """
 
 import base64
+import inspect
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         """Refuse what could never be delivered to."""
+        if self.deliver is not None and not _is_async(self.deliver):
+            raise ValueError("`deliver` must be an async function: async def deliver(...)")
         if (self.deliver is None) == (not self.url):
             raise ValueError("needs a `url` (or, from the program, `deliver`), and not both")
         for field, value in (("url", self.url), ("lookup_url", self.lookup_url)):
@@ -112,6 +115,11 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             Outcome.UNCERTAIN: self.uncertain_on,
             Outcome.IN_PROGRESS: self.in_progress_on,
         }
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    called = getattr(function, "__call__", None)  # noqa: B004  an object's own async __call__ counts
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def _is_http(address: str) -> bool:

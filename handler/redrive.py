@@ -15,6 +15,8 @@ Not here: the schedule (the platform's), what a pass does (`delivery`), how clai
 given back (`leftovers`).
 """
 
+import json
+import sys
 from collections import Counter
 from contextlib import aclosing
 
@@ -22,14 +24,16 @@ import anyio
 from anyio.abc import TaskGroup
 
 from handler.budget import Deadline, budget_in_force_s
+from handler.errors import ConfigurationError
 from handler.events import Action
 from handler.leftovers import Leftovers
 from handler.report import RedriveReport
 from handler.service import Parts, Service
+from storage.errors import StoreMisconfigured
 from storage.marker import Marker
 from storage.shards import Lane
 
-__all__ = ["Redrive", "RedriveReport", "run_from_environment"]
+__all__ = ["Redrive", "RedriveReport", "main", "run_from_environment"]
 
 _FRESH_CLAIM_MS = 1000
 
@@ -172,3 +176,22 @@ class _Run:
             reserve_s=self._settings.reserve_s,
             allowance_s=self._deadline.for_work_s(),
         )
+
+
+def main() -> int:
+    """Run once from the command line, for any scheduler: `python -m handler.redrive`.
+
+    Prints the report as one JSON line. Exit code 0: the run came to its end, 1: the store could not
+    be asked or a pass failed, 2: the configuration cannot be used.
+    """
+    try:
+        report = anyio.run(run_from_environment)
+    except (ConfigurationError, StoreMisconfigured) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(json.dumps(report.as_dict()) + "\n")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

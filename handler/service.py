@@ -26,7 +26,7 @@ from storage.store import Store
 from storage.transport.base import Transport
 from storage.transport.boto import BotoTransport, make_client
 
-__all__ = ["Parts", "Service"]
+__all__ = ["Parts", "Service", "standard_sinks"]
 
 _CLOSE_S = 5.0
 
@@ -66,8 +66,13 @@ class Parts:
         return cls(
             settings=settings_from(given),
             destinations=destinations_from(given),
-            sinks=(log_sink(_logger()),),
+            sinks=standard_sinks(),
         )
+
+
+def standard_sinks() -> tuple[Sink, ...]:
+    """Return the sinks of production: one JSON line an event on standard error."""
+    return (log_sink(_logger()),)
 
 
 class Service:

@@ -17,6 +17,8 @@ from handler.outcome import Outcome
 from handler.sender import Trace
 from storage.marker import Marker, Settlement
 
+_REASON_CHARS = 1000
+
 __all__ = ["PassLog", "Verdict", "VerdictKind", "within_limits"]
 
 
@@ -119,6 +121,11 @@ class PassLog:
             return None
         last = self.attempts[-1]
         return last.ended_at_ms + round(1000 * (last.retry_after_s or 0.0))
+
+    def parked(self, why: str) -> Verdict:
+        """Return the verdict that a person has to decide, with what the last attempt came to."""
+        told = f": {self.attempts[-1].detail}" if self.attempts else ""
+        return Verdict(kind=VerdictKind.PARK, reason=f"{why}{told}"[:_REASON_CHARS])
 
     def refused(self, *, idempotent: bool) -> Verdict:
         """Return the verdict on a receiver's refusal."""

@@ -6,11 +6,13 @@ the infrastructure's template, which must say the same.
 """
 
 import os
+import sys
 from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from storage.attributes import Attribute
+from storage.errors import StoreError
 from storage.transport.boto import make_client
 from storage.transport.failures import failure_of
 from storage.transport.render import DUE_INDEX
@@ -18,7 +20,7 @@ from storage.transport.render import DUE_INDEX
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["DEFAULT_TABLE_NAME", "create_table", "prepare_from_environment"]
+__all__ = ["DEFAULT_TABLE_NAME", "create_table", "main", "prepare_from_environment"]
 
 DEFAULT_TABLE_NAME: Final = "outlast"
 
@@ -43,7 +45,7 @@ def create_table(client: "DynamoDBClient", table_name: str = DEFAULT_TABLE_NAME)
 
 def prepare_from_environment() -> None:
     """Create the table that OUTLAST_TABLE names in the store the environment points at."""
-    client = make_client(region=os.environ.get("AWS_REGION"))
+    client = make_client()
     try:
         create_table(client, os.environ.get("OUTLAST_TABLE", DEFAULT_TABLE_NAME))
     finally:
@@ -84,3 +86,18 @@ def _let_expire(client: "DynamoDBClient", table_name: str) -> None:
         TableName=table_name,
         TimeToLiveSpecification={"Enabled": True, "AttributeName": Attribute.EXPIRES_AT},
     )
+
+
+def main() -> int:
+    """Create the table from the command line: `python -m storage.table`."""
+    try:
+        prepare_from_environment()
+    except StoreError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write("the table is ready\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

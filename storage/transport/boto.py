@@ -8,6 +8,7 @@ Retries are not here and are refused in the client: each would spend time that n
 """
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -45,7 +46,8 @@ def make_client(
 
     Args:
         endpoint_url: None leaves it to AWS_ENDPOINT_URL_DYNAMODB, then to the region.
-        region: None leaves it to AWS_DEFAULT_REGION; botocore does not read AWS_REGION.
+        region: None leaves it to AWS_DEFAULT_REGION and the profile, then to AWS_REGION, which
+            botocore itself does not read.
         max_pool: Connections kept; at least as many as the transport's threads.
         connect_timeout_s: Seconds for a connection to come about.
         read_timeout_s: Seconds of silence; a call with less time left has less.
@@ -61,12 +63,16 @@ def make_client(
         tcp_keepalive=True,
     )
     try:
-        return boto3.Session().client(
-            "dynamodb", endpoint_url=endpoint_url, region_name=region, config=config
+        session = boto3.Session()
+        return session.client(
+            "dynamodb",
+            endpoint_url=endpoint_url,
+            region_name=region or session.region_name or os.environ.get("AWS_REGION"),
+            config=config,
         )
     except (BotoCoreError, ValueError) as error:
         raise StoreMisconfigured(
-            f"no DynamoDB client: {error}; check AWS_REGION and AWS_ENDPOINT_URL_DYNAMODB"
+            f"no DynamoDB client: {error}; check AWS_DEFAULT_REGION and AWS_ENDPOINT_URL_DYNAMODB"
         ) from error
 
 

@@ -15,6 +15,8 @@ from handler.destinations import Operation
 from handler.errors import ConfigurationError, LifetimeMissing
 from handler.events import Action
 from handler.outcome import Outcome
+from handler.service import standard_sinks
+from handler.settings import Settings
 from storage.states import State
 from tests.support.apps import Answer, Platform, Setting, call, no_jitter
 from tests.support.senders import HANG, ScriptedSender, status
@@ -459,3 +461,22 @@ def test_from_environment_reads_the_environment(monkeypatch: pytest.MonkeyPatch)
         return await call(from_environment(), "GET", "/nothing")
 
     assert run_virtual(main).status == 404
+
+
+def test_a_destination_that_is_no_async_function_is_refused_at_once() -> None:
+    """Found when the app is made, not at the first delivery."""
+
+    def deliver(_operation: Operation, _budget: Deadline) -> Outcome:
+        return Outcome.DELIVERED
+
+    with pytest.raises(ConfigurationError, match=r"destinations\.mail.*async"):
+        create_app(Settings(), destinations={"mail": deliver})  # type: ignore[dict-item]
+
+
+def test_an_app_tells_its_events_on_standard_error_unless_told_otherwise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A program that passes nothing must not be left in the dark."""
+    standard_sinks()[0](Action.PASS_FAILED, {"reason": "boom"})
+
+    assert '"reason": "boom"' in capsys.readouterr().err

@@ -185,8 +185,12 @@ async def hangs(_operation: Operation, _budget: Deadline) -> Outcome:
         (in_progress, Outcome.IN_PROGRESS, "said by the destination function"),
         (not_delivered, Outcome.UNDELIVERED, "not delivered"),
         (refuses, Outcome.REJECTED, "no such account"),
-        (breaks, Outcome.UNCERTAIN, "KeyError: 'x'"),
-        (says_nothing, Outcome.UNCERTAIN, "ValueError: None is not a valid Outcome"),
+        (breaks, Outcome.UNCERTAIN, f"KeyError: 'x' ({__file__}:167)"),
+        (
+            says_nothing,
+            Outcome.UNCERTAIN,
+            "the destination function returned None, which is no Outcome",
+        ),
         (hangs, Outcome.UNCERTAIN, "no answer within 20 s"),
     ],
 )

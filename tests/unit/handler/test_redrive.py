@@ -10,7 +10,7 @@ import pytest
 
 from handler.destinations import Destination
 from handler.events import Action
-from handler.redrive import Redrive, RedriveReport, run_from_environment
+from handler.redrive import Redrive, RedriveReport, main, run_from_environment
 from storage.attributes import Attribute
 from storage.errors import StoreMisconfigured
 from storage.marker import Claim, Draft, Marker, Settlement
@@ -691,3 +691,31 @@ def test_a_redrive_is_made_of_a_service() -> None:
     run_virtual(Redrive(service).run)
 
     assert service.counts.as_dict() == {"redrive_ended": 1, "redrive_started": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "said"),
+    [
+        ("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:9", 1, '"failed": 8'),
+        ("OUTLAST_BUDGET_S", "soon", 2, "OUTLAST_BUDGET_S"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1", 2, "AWS_ENDPOINT_URL_DYNAMODB"),
+    ],
+)
+def test_a_run_from_the_command_line_ends_in_one_line_and_a_code(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    value: str,
+    code: int,
+    said: str,
+) -> None:
+    """`python -m handler.redrive`, for any scheduler; what is wrong is named, in one line."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv(name, value)
+
+    ended = main()
+
+    out, err = capsys.readouterr()
+    assert code == ended
+    assert said in (err if code == 2 else out)
+    assert "Traceback" not in err

@@ -222,3 +222,16 @@ def test_a_result_is_never_turned_into_a_limit(kind: VerdictKind) -> None:
     )
 
     assert verdict is found
+
+
+def test_a_parked_operation_tells_what_its_last_attempt_came_to() -> None:
+    """A person who has to decide needs the reason, in a bounded number of characters."""
+    log = PassLog(attempts_before=0, unknown=False)
+    log.ended(replace(made(Outcome.UNCERTAIN), detail="RuntimeError: boom" + "!" * 5000))
+
+    verdict = log.parked("may have been delivered")
+
+    assert verdict.kind is VerdictKind.PARK
+    assert verdict.reason.startswith("may have been delivered: RuntimeError: boom")
+    assert len(verdict.reason) == 1000
+    assert log_of().parked("why").reason == "why"

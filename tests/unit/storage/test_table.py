@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.errors import StoreMisconfigured, StoreUnavailable
-from storage.table import create_table, prepare_from_environment
+from storage.table import create_table, main, prepare_from_environment
 from storage.transport.boto import make_client
 from tests.support.servers import closed_port
 from tests.support.stores import LocalStore
@@ -73,3 +73,29 @@ def test_missing_credentials_are_misconfigured(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(StoreMisconfigured, match=r"'outlast'.*AWS_ACCESS_KEY_ID"):
         create_table(make_client(endpoint_url=closed_port()))
+
+
+def test_the_table_can_be_made_from_the_command_line(
+    moto: LocalStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`python -m storage.table`, where no template makes it."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto.url)
+    monkeypatch.setenv("OUTLAST_TABLE", "outlast-typed")
+
+    code = main()
+
+    assert code == 0
+    assert capsys.readouterr().out == "the table is ready\n"
+    moto.client.delete_table(TableName="outlast-typed")
+
+
+def test_a_table_that_cannot_be_made_says_why_and_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence and exit code 2, no traceback."""
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+
+    code = main()
+
+    assert code == 2
+    assert "AWS_DEFAULT_REGION" in capsys.readouterr().err

@@ -345,11 +345,25 @@ def test_o12_a_client_without_retries_is_taken(retries: Any) -> None:
 
 
 def test_a_client_without_a_region_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot be built."""
+    """It cannot be built, and what is named is what helps."""
     monkeypatch.delenv("AWS_DEFAULT_REGION")
 
-    with pytest.raises(StoreMisconfigured, match="AWS_REGION"):
+    with pytest.raises(StoreMisconfigured, match="AWS_DEFAULT_REGION"):
         make_client()
+
+
+@pytest.mark.parametrize("name", ["AWS_DEFAULT_REGION", "AWS_REGION"])
+def test_a_client_takes_its_region_from_either_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The other SDKs, and most people, say AWS_REGION."""
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv(name, "eu-north-1")
+
+    client = make_client()
+
+    assert client.meta.region_name == "eu-north-1"
+    client.close()
 
 
 def test_a_client_with_a_malformed_endpoint_names_the_remedy() -> None:
