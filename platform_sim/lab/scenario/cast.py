@@ -33,6 +33,7 @@ class Cast:
     Attributes:
         webs, redrives: By name.
         clocks: The replicas' clocks by name.
+        ever: Every replica there was, those included whose place another has taken.
         startup_errors: Why apps refused to start.
     """
 
@@ -50,6 +51,7 @@ class Cast:
         self.webs: dict[str, WebReplica] = {}
         self.redrives: dict[str, RedriveReplica] = {}
         self.clocks: dict[str, ReplicaClock] = {}
+        self.ever: list[WebReplica | RedriveReplica] = []
         self.startup_errors: list[str] = []
         self._scenario = scenario
         self._profile = profile
@@ -75,6 +77,7 @@ class Cast:
                 story=self._story,
                 on_run=self._probe.on_run,
             )
+            self.ever.append(self.redrives[name])
 
     async def start_web(self, name: str) -> None:
         """Start a web replica, in place of the one that had this name."""
@@ -92,6 +95,7 @@ class Cast:
             on_request=self._probe.on_request,
         )
         self.webs[name] = web
+        self.ever.append(web)
         await web.start()
         if web.startup_error is not None:
             self.startup_errors.append(web.startup_error)

@@ -6,19 +6,20 @@ gone refuses connections until it is replaced; one that is frozen keeps them wai
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
 from starlette.middleware.base import BaseHTTPMiddleware
 
+from platform_sim.lab.scenario.lifespan import Lifespan
 from platform_sim.lab.scenario.probe import OnRequest, OnRun
 from platform_sim.lab.scenario.story import Story
 from platform_sim.lifetime.births import CURRENT_GATE, mind_births
 from platform_sim.lifetime.cut import EndReason
 from platform_sim.lifetime.emulator import App, Emulator
 from platform_sim.lifetime.frozen import freeze, thaw
-from platform_sim.lifetime.gate import Gate
+from platform_sim.lifetime.gate import Gate, GateState
 from platform_sim.lifetime.profile import CutMode, Profile
 from platform_sim.lifetime.residue import drop_residue
 from platform_sim.lifetime.wait_until import EXTENSION
@@ -59,8 +60,7 @@ class WebReplica:
         self._awake = asyncio.Event()
         self._awake.set()
         self._draining = False
-        self._lifespan: asyncio.Task[None] | None = None
-        self._to_lifespan: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        self._lifespan = Lifespan(self._emulator)
 
     def observe(self, event: Event) -> None:
         """Pass the platform's events on to the story."""
@@ -69,16 +69,9 @@ class WebReplica:
 
     async def start(self) -> None:
         """Run the app's start-up."""
-        told: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
-        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
-        self._lifespan = asyncio.ensure_future(
-            self._emulator(scope, self._to_lifespan.get, told.put)
-        )
-        await self._to_lifespan.put({"type": "lifespan.startup"})
-        message = await told.get()
-        self._taking = message["type"] == "lifespan.startup.complete"
-        if not self._taking:
-            self.startup_error = message.get("message", "")
+        self._taking = await self._lifespan.start()
+        self.startup_error = self._lifespan.refusal
+        if self.startup_error is not None:
             self._story.tell(self._name, "startup_refused", message=self.startup_error)
 
     async def serve(self, client: Client) -> Answer:
@@ -93,12 +86,20 @@ class WebReplica:
             await self._emulator(scope, receive, send)
 
     def kill(self) -> None:
-        """Let no further line of it run."""
+        """Let no further line of it run, of its lifespan neither."""
+        self._cut()
+        self._lifespan.kill()
+
+    def _cut(self) -> None:
+        """Kill the requests and close the connections; the lifespan is as it was."""
         self._taking = self._draining = False
         self._clock.thaw()
         self._awake.set()
         for invocation in self._emulator.alive:
             invocation.end(EndReason.KILLED, mode=CutMode.KILL)
+            if invocation.gate.state is not GateState.KILLED:  # in its grace after a cancellation
+                killed = invocation.gate.kill()
+                drop_residue(asyncio.get_running_loop(), invocation.gate, killed)
         self._network.hang_up(self._name)
 
     def freeze(self) -> None:
@@ -107,26 +108,28 @@ class WebReplica:
         self._awake.clear()
         for invocation in self._emulator.alive:
             freeze(asyncio.get_running_loop(), invocation.gate)
+        self._lifespan.freeze()
 
     def thaw(self) -> None:
         """Let it go on."""
         self._clock.thaw()
+        self._lifespan.thaw()
         for invocation in self._emulator.alive:
             thaw(asyncio.get_running_loop(), invocation.gate)
         self._awake.set()
 
     async def term(self, grace_s: float) -> None:
-        """Stop taking requests, give what runs its grace, then kill."""
+        """Stop taking requests, give what runs its grace, kill it and run the app's shutdown."""
         self._draining, self._taking = self._taking, False
         await self._emulator.drain(within_s=grace_s)
-        self.kill()
-        await self.close()
+        self._cut()
+        await self._lifespan.close()
 
-    async def close(self) -> None:
-        """Run the app's shutdown."""
-        if self._lifespan is not None and not self._lifespan.done():
-            await self._to_lifespan.put({"type": "lifespan.shutdown"})
-            await asyncio.wait([self._lifespan])
+    def end(self) -> None:
+        """Stop with the world: what the world's loop still finds of the lifespan, it cancels."""
+        if self._lifespan.frozen:
+            self._lifespan.kill()
+        self._cut()
 
 
 class RedriveReplica:
@@ -209,6 +212,10 @@ class RedriveReplica:
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=grace_s)
+        self.kill()
+
+    def end(self) -> None:
+        """Stop with the world."""
         self.kill()
 
 

@@ -110,7 +110,7 @@ class World:
         """End the world early."""
         if self._ended_early is None:
             self._ended_early = reason
-            for replica in self.cast.replicas().values():
+            for replica in self.cast.ever:
                 replica.kill()
             self._over.set()
 
@@ -229,8 +229,8 @@ class World:
         end = self._camera.now(self.scenario.run_for_s)
         names = self.names()
         self.story.listeners.clear()
-        for replica in self.cast.replicas().values():
-            replica.kill()
+        for replica in self.cast.ever:
+            replica.end()
         for task in tuple(self._tasks):
             task.cancel()
         for site in self.sites.values():

@@ -1,7 +1,10 @@
 """What faults do to replicas, receivers, passes and rows."""
 
+import gc
+
 import pytest
 
+from handler.service import Service
 from platform_sim.lab.scenario.played import Played
 from tests.support.scenarios import ONE, play_text, seen_in
 
@@ -39,6 +42,47 @@ def test_a_killed_web_replica_refuses_until_it_is_replaced() -> None:
     assert seen.answers == (202, None, 202)
     assert [attempt.end_s for attempt in seen.attempts] == [None]
     assert seen.effects == 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "shutdowns"),
+    [
+        ([], 1),
+        ([{"do": "kill"}], 0),
+        ([{"do": "kill", "back_after_s": 2.0}], 1),
+        ([{"do": "freeze"}], 0),
+        ([{"do": "term"}], 1),
+        ([{"do": "term", "back_after_s": 2.0}], 2),
+        ([{"do": "term", "back_after_s": 2.0, "grace_s": 40.0}], 2),
+    ],
+)
+def test_a_kill_runs_nothing_of_the_apps_shutdown_and_term_does(
+    faults: list[dict[str, object]], shutdowns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when it is replaced, not when it is collected, not when the world ends."""
+    closed: list[object] = []
+    monkeypatch.setattr(Service, "aclose", lambda self: _note(closed, self))
+    text = "".join(fault(at_s=5.0, replica="web-1", **keys) for keys in faults)
+    play_text(SLOW + text, run_for_s=30.0)
+    gc.collect()
+
+    assert len(closed) == shutdowns
+
+
+def test_a_kill_in_the_grace_after_a_cancellation_lets_no_line_run() -> None:
+    """The pass that is giving back what it holds gives nothing back any more."""
+    cut = "[platform]\nallowance_s = 3.0\ncut = 'cancel'\ncancel_grace_s = 2.0\n"
+    frozen = fault(do="freeze", at_s=1.0, replica="web-1")
+    killed = fault(do="kill", at_s=3.1, replica="web-1")
+    thawed = fault(do="thaw", at_s=3.2, replica="web-1")
+    off = "[redrive]\nreplicas = 0\n"
+
+    assert states(play_text(cut + off + SLOW + frozen + thawed))[-1] == (3.2, "uncertain")
+    assert states(play_text(cut + off + SLOW + frozen + killed + thawed)) == [(0.0, "claimed")]
+
+
+async def _note(closed: list[object], service: object) -> None:
+    closed.append(service)
 
 
 def test_a_frozen_web_replica_keeps_requests_waiting_until_the_thaw() -> None:
