@@ -37,7 +37,8 @@ class Client:
 
     def send(self) -> None:
         """Send the request."""
-        self._note(Source.CLIENT, Word.REQUEST_SENT, path=self._request.path)
+        request = self._request
+        self._note(Source.CLIENT, Word.REQUEST_SENT, path=request.path, method=request.method)
 
     def leave(self, how: Leaving) -> None:
         """Leave; the app is told, however it was."""

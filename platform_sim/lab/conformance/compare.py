@@ -10,7 +10,7 @@ is the socket's business, and not compared.
 Not here: where either comes from (`trace`, `play`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,11 @@ EITHER_ORDER_S = 0.02
 
 _ROUNDING_S = 1e-6
 _TEXTS = frozenset({"msg", "reason", "result"})
+_LEFT_OUT: Mapping[str, dict[str, Any]] = {
+    Word.REQUEST_SENT: {"method": "GET"},
+    Word.SCHEDULED: {"cron": ""},
+}
+"""What a cause is where a line does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +139,8 @@ def _facts(event: TraceEvent, *, left: bool) -> dict[str, Any]:
         for name, value in event.fields.items()
         if not (name in _TEXTS and isinstance(value, str))
     }
+    if event.source is not Source.WORKER:
+        facts = _LEFT_OUT.get(event.name, {}) | facts
     if event.source is Source.TAIL and event.name == Word.REPORTED:
         if left:
             facts.pop("status", None)

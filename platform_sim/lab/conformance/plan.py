@@ -88,7 +88,7 @@ def plan_of(trace: Trace) -> Plan:
         Dispatch(
             at_s=event.at_s,
             arrives_at_s=_arrival(trace, event),
-            cron=str(event.fields.get("cron", "")),
+            cron=event.fields.get("cron", ""),
         )
         for event in trace.of(Source.DRIVER, Word.SCHEDULED)
     )
@@ -117,7 +117,7 @@ def _requests(trace: Trace) -> Iterator[Request]:
             sent_at_s=event.at_s,
             arrives_at_s=_arrival(trace, event),
             path=event.fields["path"],
-            method=str(event.fields.get("method", "GET")),
+            method=event.fields.get("method", "GET"),
             leave=leaves[0] if leaves else None,
         )
 

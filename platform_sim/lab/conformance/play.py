@@ -128,7 +128,7 @@ class _Stage:
 
     async def _dispatch(self, dispatch: Dispatch, number: str) -> None:
         await self._until(dispatch.at_s)
-        self._note(Source.DRIVER, Word.SCHEDULED)
+        self._note(Source.DRIVER, Word.SCHEDULED, cron=dispatch.cron)
         await self._until(dispatch.arrives_at_s)
         run = await run_scheduled(
             self._equipped,

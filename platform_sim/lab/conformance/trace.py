@@ -2,24 +2,26 @@
 
 Rules: one object a line with `scenario` (the same in all), `t` (seconds since the client's first
 byte or the dispatch), `src` and `event`; every other member is a field of the event. What must be
-in a line for the scenario to be played again (a path, how a client left) is checked here, and an
-error names line and field.
+in a line for the scenario to be played again (a path, how a client left) is checked here, and so is
+that nothing stands there that would be passed over; an error names line and field.
 
-Not here: what is asked of the app again (`plan`), and comparing (`compare`).
+Not here: the words (`words`), what is asked of the app again (`plan`), comparing (`compare`).
 """
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum, unique
 from typing import Any
 
 from platform_sim.host.errors import LaunchError
+from platform_sim.lab.conformance.words import FIELDS, Leaving, Source, Word
 
 __all__ = ["BadTrace", "Leaving", "Source", "Trace", "TraceEvent", "Word", "read_trace"]
 
 _COMMON = ("scenario", "t", "src", "event")
+_METHOD = re.compile("[A-Z]+")
 
 
 class BadTrace(LaunchError):
@@ -29,46 +31,6 @@ class BadTrace(LaunchError):
         super().__init__(f"{file}, line {line}, {member}: {problem}")
         self.line = line
         self.member = member
-
-
-@unique
-class Source(StrEnum):
-    """Who saw the event."""
-
-    WORKER = "worker"  # the app's own log
-    CLIENT = "client"
-    TAIL = "tail"  # the runtime's report of a finished invocation
-    DRIVER = "driver"  # whoever ran the observation
-    PROCESS = "process"  # the runtime's process
-
-
-@unique
-class Word(StrEnum):
-    """The events that mean something to the emulator; the app's own log is free."""
-
-    REQUEST_SENT = "request:sent"
-    DISCONNECT = "disconnect"
-    HALF_CLOSE = "half-close (FIN, still reading)"
-    HEADERS = "response:headers"
-    CHUNK = "response:chunk"
-    RESPONSE_END = "response:end"
-    ABORTED = "response:aborted"  # ours only: the connection closed inside the answer
-    REPORTED = "invocation:reported"
-    SCHEDULED = "sched:dispatched"
-    SCHEDULED_RESULT = "sched:result"
-    QUEUED = "queue:dispatched"
-    TERM = "SIGTERM sent"
-    EXITED = "exited"
-    OBSERVATION_END = "observation:end"
-
-
-@unique
-class Leaving(StrEnum):
-    """How a client leaves."""
-
-    CLOSE = "close"  # FIN
-    RESET = "reset"  # RST
-    HALF_CLOSE = "halfclose"  # FIN, and it keeps reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,17 +151,30 @@ def _common_problems(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _problems(event: TraceEvent) -> Iterator[tuple[str, str]]:
-    """Tell what an event lacks that has to be played again or compared."""
-    if event.source is Source.TAIL and event.name == Word.REPORTED:
-        for member in ("exceptions", "warnings"):
-            value = event.fields.get(member, [])
-            if not isinstance(value, list):
-                yield member, f"{value!r} is no list"
-    elif event.source is Source.CLIENT and event.name == Word.REQUEST_SENT:
-        path = event.fields.get("path")
-        if not isinstance(path, str) or not path.startswith("/"):
-            yield "path", f"{path!r} is no path of a request"
-    elif event.source is Source.CLIENT and event.name == Word.DISCONNECT:
-        how = event.fields.get("how")
-        if not isinstance(how, str) or how not in set(Leaving):
-            yield "how", f"{how!r} is none of {', '.join(Leaving)}"
+    """Tell what is wrong with an event that has to be played again or compared."""
+    if event.source is Source.WORKER:
+        return
+    words = FIELDS[event.source]
+    if event.name not in words:
+        yield "event", f"{event.name!r} is none of {event.source}'s: {', '.join(words)}"
+        return
+    known = words[Word(event.name)]
+    for member, value in event.fields.items():
+        if member not in known:
+            there_are = f"it has {', '.join(known)}" if known else "it has none"
+            yield member, f"is no field of {event}; {there_are}"
+        elif member in {"exceptions", "warnings"} and not isinstance(value, list):
+            yield member, f"{value!r} is no list"
+        elif member == "method" and not _is_text(value, _METHOD):
+            yield member, f"{value!r} is no method of a request, such as GET"
+        elif member == "cron" and not isinstance(value, str):
+            yield member, f"{value!r} is no text"
+    path, how = event.fields.get("path"), event.fields.get("how")
+    if event.name == Word.REQUEST_SENT and not (isinstance(path, str) and path.startswith("/")):
+        yield "path", f"{path!r} is no path of a request"
+    if event.name == Word.DISCONNECT and not (isinstance(how, str) and how in set(Leaving)):
+        yield "how", f"{how!r} is none of {', '.join(Leaving)}"
+
+
+def _is_text(value: object, shape: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and shape.fullmatch(value) is not None

@@ -63,6 +63,23 @@ def test_a_trace_and_an_app_of_ones_own(written: Any) -> None:
     assert (code, table["agree"], table["disagree"]) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_method_of_a_request_is_taken_over(method: str, written: Any) -> None:
+    """As the path is."""
+    content = TRACE.replace(b'"path": "/"', b'"path": "/", "method": "%s"' % method.encode())
+    code, table = invoke("--trace", written(content), "--app", MINE)
+
+    assert (code, table["scenarios"][0]["first_difference"]) == (0, None)
+
+
+def test_the_schedule_of_a_run_is_taken_over(written: Any) -> None:
+    """The handler finds it in its scope."""
+    content = SCHEDULED.replace(b'"sched:dispatched"', b'"sched:dispatched", "cron": "0 * * * *"')
+    code, _ = invoke("--trace", written(content), "--app", "tests.support.traced:scheduled")
+
+    assert code == 0
+
+
 def test_several_traces_are_told_one_by_one_and_one_that_disagrees_decides(written: Any) -> None:
     """Exit code 1."""
     other = written(TRACE.replace(b"1.01", b"1.5"), "other.jsonl")
@@ -124,6 +141,8 @@ def test_bad_input_is_one_sentence(written: Any, tmp_path: Path) -> None:
         invoke("--trace", str(tmp_path / "missing"))
     with pytest.raises(LaunchError, match="line 1, t: is missing"):
         invoke("--trace", written(b'{"scenario": "s", "src": "worker", "event": "a"}'))
+    with pytest.raises(LaunchError, match=r"mine.jsonl, line 1, headers: is no field of client"):
+        invoke("--trace", written(TRACE.replace(b'"path"', b'"headers": {}, "path"')))
     with pytest.raises(LaunchError, match="names a built-in app"):
         invoke("--trace", written(TRACE))
     with pytest.raises(LaunchError, match="there is no 'ap'"):

@@ -41,7 +41,7 @@ def test_an_app_logs_into_the_same_story_as_its_client_and_the_platform() -> Non
         await respond(send)
 
     assert played(app) == [
-        (0.0, "client request:sent", {"path": "/x"}),
+        (0.0, "client request:sent", {"path": "/x", "method": "GET"}),
         (0.0, "worker handler:start", {"n": 1}),
         (1.25, "client response:headers", {"status": 200}),
         (1.25, "client response:end", {"body": "ok"}),
@@ -178,7 +178,7 @@ def test_scheduled_runs_are_dispatched_and_their_result_is_the_drivers() -> None
     )
 
     assert notes == [
-        (0.0, "driver sched:dispatched", {}),
+        (0.0, "driver sched:dispatched", {"cron": "* * * * *"}),
         (0.1, "worker handler:start", {"cron": "* * * * *"}),
         (
             1.1,

@@ -1,11 +1,16 @@
 """Reading a trace: what is a line of it, and what is said of one that is none."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from platform_sim.lab.conformance.trace import BadTrace, Source, read_trace
+from platform_sim.lab.conformance.trace import BadTrace, Source, Word, read_trace
+from platform_sim.lab.conformance.words import FIELDS
 from tests.support.traces import lines, trace
+
+DOCS = (Path(__file__).parents[5] / "docs" / "conformance.md").read_text("utf-8")
 
 
 def test_a_trace_is_read_in_order_of_time_and_keeps_what_else_was_seen() -> None:
@@ -89,6 +94,39 @@ GOOD = '{"scenario": "s", "t": 0, "src": "worker", "event": "a"}\n'
             "None is no list",
         ),
         (
+            '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/", '
+            '"headers": {}}',
+            "headers",
+            "is no field of client request:sent; it has path, method",
+        ),
+        (
+            '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/", '
+            '"method": "get"}',
+            "method",
+            "'get' is no method of a request, such as GET",
+        ),
+        (
+            '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/", '
+            '"method": null}',
+            "method",
+            "None is no method",
+        ),
+        (
+            '{"scenario": "s", "t": 0, "src": "driver", "event": "sched:dispatched", "cron": 5}',
+            "cron",
+            "5 is no text",
+        ),
+        (
+            '{"scenario": "s", "t": 0, "src": "driver", "event": "SIGTERM sent", "pid": 5}',
+            "pid",
+            "is no field of driver SIGTERM sent; it has none",
+        ),
+        (
+            '{"scenario": "s", "t": 0, "src": "process", "event": "exit"}',
+            "event",
+            "'exit' is none of process's: exited",
+        ),
+        (
             '{"scenario": "other", "t": 0, "src": "worker", "event": "a"}',
             "scenario",
             "'other', but the first line says 's': one file, one scenario",
@@ -104,6 +142,23 @@ def test_a_line_that_is_no_event_is_named_with_its_field(
 
     assert (caught.value.line, caught.value.member) == (2, member)
     assert str(caught.value).startswith(f"my.jsonl, line 2, {member}: {problem}")
+
+
+FULL: dict[str, Any] = {"path": "/", "how": "close", "method": "POST", "cron": "* * * * *"}
+
+
+@pytest.mark.parametrize(
+    ("source", "word"), [(source, word) for source in FIELDS for word in FIELDS[source]]
+)
+def test_every_documented_event_is_read_with_its_fields(source: Source, word: Word) -> None:
+    """And stands in the document, under its source and with each field."""
+    fields = {name: FULL.get(name, []) for name in FIELDS[source][word]}
+
+    assert trace((0, str(source), str(word), fields)).events[0].fields == fields
+    if not word.startswith("queue:"):  # neither is played; it is named among what is not claimed
+        row = re.search(rf"^\| {source} `{re.escape(word)}` \|(.*?)\|", DOCS, re.MULTILINE)
+        assert row is not None
+        assert [name for name in fields if f"`{name}`" not in row[1]] == []
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
