@@ -5,14 +5,57 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from platform_sim.entry import main
+
 ROOT = Path(__file__).parents[3]
 START = "from platform_sim.entry import main; main()"
 
 
-def started(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a Python of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+def test_without_the_extra_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one sentence, and no traceback."""
+    monkeypatch.delitem(sys.modules, "platform_sim.cli", raising=False)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+
+    assert (ended.value.code, out) == (2, "")
+    assert err == (
+        "outlast: the command line needs the sim extra (there is no typer): "
+        "install outlast[sim], in a clone with: pip install -c constraints.txt '.[sim]'\n"
+    )
+
+
+def test_another_module_that_is_missing_is_a_fault_and_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is no missing extra."""
+    monkeypatch.setitem(sys.modules, "platform_sim.cli", None)
+
+    with pytest.raises(ModuleNotFoundError, match=r"platform_sim\.cli"):
+        main()
+
+
+def test_with_the_extra_it_is_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it."""
+    monkeypatch.setattr(sys, "argv", ["outlast", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 0
+    assert "sweep" in capsys.readouterr().out
+
+
+def test_nothing_is_imported_before_its_absence_can_be_told() -> None:
+    """In a Python of its own, where nothing is loaded yet."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.modules['typer'] = None; {START}", "--help"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -20,33 +63,8 @@ def started(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
     )
 
-
-def test_without_the_extra_it_says_what_to_install() -> None:
-    """In one sentence, and no traceback."""
-    done = started(f"import sys; sys.modules['typer'] = None; {START}", "--help")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "outlast: the command line needs the sim extra (there is no typer): "
-        "install outlast[sim], in a clone with: pip install -c constraints.txt '.[sim]'\n"
-    )
-
-
-def test_another_module_that_is_missing_is_a_fault_and_shown() -> None:
-    """It is no missing extra."""
-    done = started(f"import sys; sys.modules['msgspec'] = None; {START}", "--help")
-
-    assert done.returncode == 1
-    assert "ModuleNotFoundError: import of msgspec halted" in done.stderr
-    assert "outlast[sim]" not in done.stderr
-
-
-def test_with_the_extra_it_is_the_command_line() -> None:
-    """All of it."""
-    done = started(START, "--help")
-
-    assert done.returncode == 0
-    assert "sweep" in done.stdout
+    assert done.returncode == 2
+    assert done.stderr.startswith("outlast: ")
 
 
 def test_the_console_script_starts_there() -> None:
