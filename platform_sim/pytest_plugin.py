@@ -35,7 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(pairs=False, most_pairs=1000, after_s=60.0, redrive_runs=3, seed=1, own=()): "
+        f"{_MARKER}(pairs=False, most_pairs=1000, after_s=60.0, redrive_runs=3, seed=1, own=(), "
+        "any_answer=False): "
         "run this async test once for each await of the request it makes with cut_request, "
         "killing the request there",
     )

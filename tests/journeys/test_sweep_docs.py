@@ -15,7 +15,9 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text("utf-8")
 RUNS = {
     name: (command, output)
     for name, command, output in re.findall(
-        r"<!-- run: (\w+) -->\n```console\n\$ outlast (.*?)\n(.*?)```", DOCUMENT, re.DOTALL
+        r"<!-- run: (\w+) -->\n```console\n\$ \.venv/bin/outlast (.*?)\n(.*?)```",
+        DOCUMENT,
+        re.DOTALL,
     )
 }
 EXIT_CODES = {"background_task": 1, "wait_until": 1, "outbox": 0}

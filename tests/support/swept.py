@@ -53,6 +53,7 @@ class ScriptedSubject:
     title = "a script"
     seed = 7
     has_redrive = True
+    if_not_acknowledged: str | None = None
 
     def __init__(
         self,

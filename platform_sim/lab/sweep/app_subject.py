@@ -23,6 +23,11 @@ from platform_sim.lifetime.profile import GENERIC, Profile
 
 __all__ = ["AppSubject"]
 
+_IF_NOT_ACKNOWLEDGED = (
+    "sweep a request that the app answers with a 2xx, or give a check (--check, check=) that says "
+    "what must be so after any other answer"
+)
+
 
 @dataclass(kw_only=True)
 class AppSubject:
@@ -61,6 +66,7 @@ class AppSubject:
         if self.redrive is not None and self.check is None:
             raise BadSweep("a redrive needs a check: nothing else can tell what it repaired")
         self.has_redrive = self.redrive is not None
+        self.if_not_acknowledged = None if self.check is not None else _IF_NOT_ACKNOWLEDGED
         self._code = Code(own=self.own)
         self._work_at: tuple[bool, ...] = ()
 

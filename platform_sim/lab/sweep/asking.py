@@ -99,11 +99,13 @@ class Answer:
         status: None when the connection was dropped before the answer's end.
         headers: By lower-case name.
         body: What arrived of it.
+        raised: What the app raised, before or after it, if that was looked at; no client knows.
     """
 
     status: int | None
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    raised: str | None = None
 
     @property
     def acknowledged(self) -> bool:
@@ -113,6 +115,10 @@ class Answer:
     def json(self) -> Any:
         """Return the decoded body."""
         return json.loads(self.body)
+
+    def __str__(self) -> str:
+        told = "no answer" if self.status is None else str(self.status)
+        return told if self.raised is None else f"{told} (the app raised {self.raised})"
 
 
 class Asking:

@@ -33,6 +33,11 @@ from platform_sim.lifetime.profile import Profile
 
 __all__ = ["AwaitedTest", "CutRequest", "sweep_test"]
 
+_IF_NOT_ACKNOWLEDGED = (
+    "let the test make requests that the app answers with a 2xx, or say that any answer will do "
+    "with @pytest.mark.at_every_await(any_answer=True)"
+)
+
 
 class CutRequest:
     """Makes requests that are cut: what a test marked `at_every_await` is given.
@@ -89,6 +94,7 @@ class AwaitedTest:
         redrive_runs: How often a redrive runs.
         seed: For `random`, and for drawing pairs.
         own: Top-level modules that are the user's though they are installed.
+        any_answer: Whether a request may get an answer that is no 2xx when nothing is cut.
     """
 
     title: str
@@ -99,10 +105,12 @@ class AwaitedTest:
     redrive_runs: int = DEFAULT_REDRIVE_RUNS
     seed: int = 1
     own: frozenset[str] = frozenset()
+    any_answer: bool = False
 
     def __post_init__(self) -> None:
         """Name places with what is known of earlier trials."""
         self._code = Code(own=self.own)
+        self.if_not_acknowledged = None if self.any_answer else _IF_NOT_ACKNOWLEDGED
 
     @property
     def has_redrive(self) -> bool:
@@ -149,7 +157,8 @@ def sweep_test(
 
     Raises:
         Exception: The test fails without any cut.
-        BadSweep: It made no request, or pairs are asked for and it names no redrive.
+        BadSweep: It made no request, or one that was not acknowledged without a cut; or pairs are
+            asked for and it names no redrive.
     """
     if pairs:
         test.run(Cuts())  # whether there is a redrive is known when the test has run

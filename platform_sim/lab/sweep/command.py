@@ -2,7 +2,8 @@
 
 Rules: exit code 0 when every cut survives, 1 when one does not, 2 for input that cannot be swept,
 which includes an app that does not do the same twice. What is printed on stdout depends only on the
-subject and the seed; progress goes to stderr, when it takes longer than a look.
+subject and the seed; progress goes to stderr, when it takes longer than a look, and so does what
+the app prints.
 
 Not here: which product a scenario is played against (the caller passes it).
 """
@@ -26,6 +27,7 @@ from platform_sim.lab.scenario.reading import read_scenario
 from platform_sim.lab.sweep.app_subject import AppSubject
 from platform_sim.lab.sweep.asking import SweptRequest
 from platform_sim.lab.sweep.errors import BadSweep, SweepError
+from platform_sim.lab.sweep.hearing import FirstRunHeard, hearing
 from platform_sim.lab.sweep.report import SweepReport
 from platform_sim.lab.sweep.scenario_subject import ScenarioSubject
 from platform_sim.lab.sweep.stage import DEFAULT_AFTER_S
@@ -141,9 +143,10 @@ def sweep_command(
             seed=seed,
         )
         try:
-            subject = _subject(given, open_product, own)
-            tell = Progress(time.monotonic)
-            report = sweep(subject, most_pairs=most_pairs if pairs else None, tell=tell)
+            with hearing(sys.stderr) as heard:
+                subject = FirstRunHeard(_subject(given, open_product, own), heard)
+                tell = Progress(time.monotonic)
+                report = sweep(subject, most_pairs=most_pairs if pairs else None, tell=tell)
         except (SweepError, BadScenario, BadProfile, LaunchError) as error:
             typer.echo(f"outlast: {error}", err=True)
             raise typer.Exit(_BAD_INPUT) from error
@@ -187,11 +190,20 @@ def _subject(given: _Given, open_product: Callable[[], Product], own: frozenset[
         named = ("request", "body", "headers", "check", "redrive")
         for name in (name for name in named if getattr(given, name)):
             raise BadSweep(f"--{name.removesuffix('s')} goes with --app; a scenario says it itself")
-        scenario = read_scenario(given.scenario)
-        if given.seed is not None:
-            scenario = msgspec.structs.replace(scenario, seed=given.seed)
-        return ScenarioSubject(scenario, open_product(), own=own)
+        try:
+            return _scenario_subject(given.scenario, given.seed, open_product(), own)
+        except (BadScenario, BadSweep) as error:
+            raise BadSweep(f"{given.scenario}: {error}") from error
     return _app_subject(given)
+
+
+def _scenario_subject(
+    path: Path, seed: int | None, product: Product, own: frozenset[str]
+) -> ScenarioSubject:
+    scenario = read_scenario(path)
+    if seed is not None:
+        scenario = msgspec.structs.replace(scenario, seed=seed)
+    return ScenarioSubject(scenario, product, own=own)
 
 
 def _app_subject(given: _Given) -> AppSubject:
@@ -213,10 +225,11 @@ def _app_subject(given: _Given) -> AppSubject:
 
 def _maker(target: str) -> Callable[[], App]:
     app = load_app(target)
-    if target.endswith("()"):
-        make: Callable[[], App] = load(target.removesuffix("()"))
-        return make
-    return lambda: app
+    if not target.endswith("()"):
+        return lambda: app
+    made = [app]  # the first run's, so that nothing is made, and heard, for nothing
+    make: Callable[[], App] = load(target.removesuffix("()"))
+    return lambda: made.pop() if made else make()
 
 
 def _request(given: _Given, line: str) -> SweptRequest:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from platform_sim.lab.sweep.acknowledgement import answers_text
+from platform_sim.lab.sweep.asking import Answer
 from platform_sim.lab.sweep.places import Place
 from platform_sim.lab.sweep.trial import Finding, Kind
 
@@ -131,6 +133,7 @@ class SweepReport:
         seed: What every random choice came from.
         resumptions: How often the request's coroutines were resumed without a cut.
         uncut: What is wrong even then.
+        uncut_answers: What the clients got then, in order.
         failures: The cuts after which something is wrong.
         pairs: The cuts of request and redrive, if they were asked for.
         unrepeatable: Why nothing can be said, or None.
@@ -140,6 +143,7 @@ class SweepReport:
     seed: int
     resumptions: int
     uncut: tuple[Finding, ...] = ()
+    uncut_answers: tuple[Answer, ...] = ()
     failures: tuple[Failure, ...] = ()
     pairs: Pairs | None = None
     unrepeatable: str | None = None
@@ -182,6 +186,9 @@ class SweepReport:
             "resumptions": self.resumptions,
             "failed": len(self.failures),
             "counts": {kind.value: count for kind, count in self.counts.items()},
+            "uncut_answers": [
+                {"status": each.status, "raised": each.raised} for each in self.uncut_answers
+            ],
             "uncut": [{"kind": each.kind.value, "text": each.text} for each in self.uncut],
             "lines": [line.as_dict() for line in self.lines],
             "failures": [failure.as_dict() for failure in self.failures],
@@ -193,6 +200,8 @@ class SweepReport:
 
     def _text(self) -> Iterator[str]:
         yield f"cut sweep of {self.title} (seed {self.seed})"
+        if self.uncut_answers:
+            yield f"without a cut {answers_text(self.uncut_answers)}"
         if self.unrepeatable is not None:
             yield f"not repeatable, so nothing is reported: {self.unrepeatable}"
             return

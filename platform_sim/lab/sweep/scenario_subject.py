@@ -24,6 +24,7 @@ from platform_sim.lab.scenario.probe import Probe
 from platform_sim.lab.scenario.product import Product
 from platform_sim.lab.scenario.run import check, profile_of
 from platform_sim.lab.scenario.world import World
+from platform_sim.lab.sweep.asking import Answer
 from platform_sim.lab.sweep.cutter import Cutter
 from platform_sim.lab.sweep.errors import BadSweep
 from platform_sim.lab.sweep.kill import kill_request
@@ -55,6 +56,7 @@ class ScenarioSubject:
     """
 
     has_redrive = True
+    if_not_acknowledged = None
 
     def __init__(self, scenario: Scenario, product: Product, *, own: frozenset[str]) -> None:
         check(scenario, product)
@@ -82,10 +84,15 @@ class ScenarioSubject:
             redrive_place=run.redrive.place,
             places=tuple(run.request.places),
             findings=tuple(findings_of(played, uncut)),
+            answers=_answers(played) if cuts.request_at is None else (),
         )
         if played is not uncut:
             played.story.events.clear()  # what was killed keeps its world alive for ever
         return trial
+
+
+def _answers(played: Played) -> tuple[Answer, ...]:
+    return tuple(Answer(status=event.fields["status"]) for event in played.story.of("answer"))
 
 
 def _swept(scenario: Scenario) -> Scenario:

@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -97,11 +97,15 @@ class Stage:
         self._redrive_runs = redrive_runs
         self._served: dict[int, _Served] = {}
         self._platform_cuts: list[str] = []
+        self._answers: list[Answer] = []
+        self._raised: list[str] = []
 
     def observe(self, event: Event) -> None:
-        """Note what the platform itself cuts."""
+        """Note what the platform itself cuts, and what the app raises."""
         if event.kind is EventKind.CUT and event.fields["reason"] != "killed":
             self._platform_cuts.append(event.fields["text"])
+        if event.kind in {EventKind.APP_FAILED, EventKind.TASK_FAILED}:
+            self._raised.append(event.fields["error"])
 
     async def ask(
         self, app: App, request: SweptRequest, *, redrive: Redrive | None = None
@@ -119,6 +123,8 @@ class Stage:
         cut_before = self._request.place
         answer = await Asking(request).ask(served.emulator, served.state)
         await asyncio.sleep(self._after_s)
+        self._answers.append(replace(answer, raised=", ".join(self._raised) or None))
+        self._raised.clear()
         if redrive is not None:
             await self._run_redrive(partial(redrive, *([app] if _takes_app(redrive) else [])))
         is_cut = cut_before is None and self._request.place is not None
@@ -179,6 +185,7 @@ class Stage:
             redrive_place=self._redrive.place,
             places=tuple(self._request.places),
             findings=findings,
+            answers=tuple(self._answers) if self._request.place is None else (),
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from platform_sim.lab.sweep.acknowledgement import answers_text, require_acknowledgement
 from platform_sim.lab.sweep.errors import BadSweep
 from platform_sim.lab.sweep.heap import bounded_heap
 from platform_sim.lab.sweep.places import Place
@@ -53,8 +54,8 @@ def sweep(
         tell: Is told of the progress.
 
     Raises:
-        BadSweep: The request never reached any code, or pairs are asked for and nothing is run
-            after a cut.
+        BadSweep: The request never reached any code, or was not acknowledged though the subject
+            needs that; or pairs are asked for and nothing is run after a cut.
     """
     if most_pairs is not None and not subject.has_redrive:
         raise BadSweep("pairs cut the redrive, and there is none: name one")
@@ -63,16 +64,19 @@ def sweep(
 
 
 def _swept(subject: Subject, most_pairs: int | None, tell: Tell) -> SweepReport:
-    subject.run(Cuts())  # what is loaded or cached once is loaded now
+    loading = subject.run(Cuts())  # what is loaded or cached once is loaded now
     first = subject.run(Cuts(recording=True))
     second = subject.run(Cuts(recording=True))
     if not first.resumptions:
         raise BadSweep("no request reached the app, so there is nothing to cut")
+    if subject.if_not_acknowledged is not None:
+        require_acknowledgement(loading.answers, first.answers, subject.if_not_acknowledged)
     base = SweepReport(
         title=subject.title,
         seed=subject.seed,
         resumptions=first.resumptions,
         uncut=first.findings,
+        uncut_answers=first.answers,
     )
     try:
         _same(first, second)
@@ -101,6 +105,12 @@ def _same(first: Trial, second: Trial) -> None:
         raise _Diverged(
             f"run without a cut it had {first.resumptions} resumptions, and "
             f"{second.resumptions} when run again"
+        )
+    statuses = [[answer.status for answer in trial.answers] for trial in (first, second)]
+    if statuses[0] != statuses[1]:
+        raise _Diverged(
+            f"run without a cut, {answers_text(first.answers)}; when run again, "
+            f"{answers_text(second.answers)}"
         )
     for point, (one, other) in enumerate(zip(first.places, second.places, strict=True), start=1):
         if one.at != other.at:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Protocol
 
+from platform_sim.lab.sweep.asking import Answer
 from platform_sim.lab.sweep.places import Place
 
 __all__ = ["Cuts", "Finding", "Kind", "Subject", "Trial"]
@@ -57,6 +58,7 @@ class Trial:
         redrive_place: Where redrive was cut, or None.
         places: Of every resumption, when recording.
         findings: What is wrong.
+        answers: What the clients got, in order, when nothing was cut.
     """
 
     resumptions: int
@@ -65,6 +67,7 @@ class Trial:
     redrive_place: Place | None = None
     places: tuple[Place, ...] = ()
     findings: tuple[Finding, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 class Subject(Protocol):
@@ -81,6 +84,10 @@ class Subject(Protocol):
     @property
     def has_redrive(self) -> bool:
         """Whether anything is run after the cut."""
+
+    @property
+    def if_not_acknowledged(self) -> str | None:
+        """What to give when an uncut request gets no 2xx; None: any answer may be meant."""
 
     def run(self, cuts: Cuts) -> Trial:
         """Run one trial."""

@@ -105,6 +105,34 @@ async def test_failing_by_hand(cut_request):
 """
 
 
+UNACKNOWLEDGED = """
+@pytest.mark.at_every_await
+async def test_mistyped(cut_request):
+    seen = await cut_request(make(careful), "POST /nope", json={"id": 1})
+    if seen.acknowledged:
+        assert seen.outside.payloads("receipts") == [1]
+
+@pytest.mark.at_every_await(any_answer=True)
+async def test_meant(cut_request):
+    seen = await cut_request(make(careful), "POST /nope", json={"id": 1})
+    assert not seen.outside.payloads("receipts")
+
+def test_swept(cut_sweep):
+    cut_sweep(lambda: make(careful), "POST /nope")
+"""
+
+
+def test_a_request_that_is_not_acknowledged_fails_unless_that_is_meant(
+    pytester: pytest.Pytester,
+) -> None:
+    """A mistyped path must not pass."""
+    text = run_tests(pytester, UNACKNOWLEDGED)
+
+    assert "2 failed, 1 passed" in text
+    assert "test_mistyped: without a cut the answer was 404" in text
+    assert "any_answer=True" in text
+
+
 def test_mistakes_are_told_in_the_words_of_pytest(pytester: pytest.Pytester) -> None:
     """Also skips, and failures that no cut is to blame for."""
     text = run_tests(pytester, MISUSED)

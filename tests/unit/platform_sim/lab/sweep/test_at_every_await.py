@@ -19,7 +19,9 @@ class Failed(BaseException):
     """Stands for pytest's own failure, which is no Exception."""
 
 
-def swept(test: Callable[[CutRequest], Awaitable[None]], **options: Any) -> SweepReport:
+def swept(
+    test: Callable[[CutRequest], Awaitable[None]], *, any_answer: bool = False, **options: Any
+) -> SweepReport:
     """Sweep a test."""
     cut_request = CutRequest(GENERIC)
     subject = AwaitedTest(
@@ -27,6 +29,7 @@ def swept(test: Callable[[CutRequest], Awaitable[None]], **options: Any) -> Swee
         test=lambda: test(cut_request),
         cut_request=cut_request,
         failures=(Failed,),
+        any_answer=any_answer,
     )
     return sweep_test(subject, **options)
 
@@ -143,6 +146,26 @@ def test_random_choices_repeat_in_every_run() -> None:
 
     assert len(drawn) == 1
     assert random.getstate() == state
+
+
+def test_an_answer_that_is_no_acknowledgement_has_to_be_meant() -> None:
+    """A test that asks only what a 2xx promises would pass whatever the app does."""
+
+    async def test(cut_request: CutRequest) -> None:
+        await cut_request(plain_app(), "POST /orders")
+        seen = await cut_request(plain_app(status=404), "POST /nope")
+        assert not seen.acknowledged or seen.outside.payloads("post")
+
+    told = (
+        "test_orders: without a cut the answers were 202, 404, so not all was acknowledged; "
+        r".*any_answer=True"
+    )
+    with pytest.raises(BadSweep, match=told):
+        swept(test)
+    report = swept(test, any_answer=True)
+
+    assert report.passed
+    assert [answer.status for answer in report.uncut_answers] == [202, 404]
 
 
 def test_without_the_marker_there_is_nothing_to_cut() -> None:

@@ -1,6 +1,7 @@
 """`outlast sweep`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,35 @@ counter = iter(range(1_000_000))
 heard: list[dict[str, Any]] = []
 
 
+def lost() -> Any:
+    """Make an app that knows no such path."""
+    return plain_app(status=404)
+
+
+def chatty() -> Any:
+    """Make an app that prints, in every way there is."""
+    print("made")
+
+    async def prints(_scope: Any) -> None:
+        print("working")
+        sys.stdout.buffer.write("grüße\n".encode())
+        sys.stdout.flush()
+
+    return plain_app(prints)
+
+
 def lossy() -> Any:
     """Make an app that posts after its answer."""
     return plain_app(lambda _: outside_world().call("post"))
+
+
+def quiet() -> Any:
+    """Make the same app without a word."""
+
+    async def works(_scope: Any) -> None:
+        """Do nothing."""
+
+    return plain_app(works)
 
 
 def moody() -> Any:
@@ -93,6 +120,32 @@ def test_the_report_can_be_had_as_data() -> None:
     assert data["lines"][0]["kinds"] == ["lost"]
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_the_app_prints_is_on_stderr_once(more: tuple[str, ...]) -> None:
+    """Stdout is the report's, and what is printed in each cut is the same again."""
+    quiet, loud = sweep_app("quiet()", *more), sweep_app("chatty()", *more)
+
+    assert loud.exit_code == 0
+    assert loud.stdout == quiet.stdout.replace("quiet()", "chatty()")
+    assert loud.stderr.splitlines() == ["made", "working", "grüße"]
+
+
+def test_nothing_acknowledged_is_exit_code_2_unless_a_check_judges_it() -> None:
+    """A mistyped path must not pass."""
+    blind = sweep_app("lost()")
+    judged = sweep_app("lost()", "--check", f"{HERE}:posted")
+    data = json.loads(sweep_app("lost()", "--check", f"{HERE}:posted", "--json").stdout)
+
+    assert (blind.exit_code, blind.stdout) == (2, "")
+    assert blind.stderr.startswith(
+        "outlast: without a cut the answer was 404, so nothing was acknowledged; "
+    )
+    assert "--check" in blind.stderr
+    assert judged.exit_code == 0
+    assert judged.stdout.splitlines()[1] == "without a cut the answer was 404"
+    assert data["uncut_answers"] == [{"status": 404, "raised": None}]
+
+
 def test_body_and_headers_reach_the_app() -> None:
     """JSON says so in its content type, unless that is given."""
     heard.clear()
@@ -119,9 +172,29 @@ def test_a_scenario_is_swept_against_the_real_product(tmp_path: Path) -> None:
     own, other = sweep(str(path)), sweep(str(path), "--seed", "5", "--json")
 
     assert (own.exit_code, other.exit_code) == (0, 0)
-    assert own.stdout.startswith("cut sweep of a test (seed 4)\n")
+    assert own.stdout.startswith("cut sweep of a test (seed 4)\nwithout a cut the answer was 202\n")
     assert own.stdout.endswith("PASSED\n")
     assert json.loads(other.stdout)["seed"] == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = [", "is not TOML"),
+        ('name = "x"\nmame = 1', "mame"),
+        (world(ONE).replace('"r"', '"s"', 1), ": "),
+        (world(""), "sends no request"),
+    ],
+)
+def test_a_bad_scenario_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """Whatever is wrong with it, its path comes first."""
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    result = sweep(str(path))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"outlast: {path}: ")
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,7 +204,7 @@ def test_a_scenario_is_swept_against_the_real_product(tmp_path: Path) -> None:
         (("x.toml", "--app", "a:b"), "give either a scenario file"),
         (("x.toml", "--body", "1"), "--body goes with --app"),
         (("x.toml", "--header", "a: b"), "--header goes with --app"),
-        (("x.toml",), "cannot be read"),
+        (("x.toml",), "x.toml: cannot be read"),
         (("--app", f"{HERE}:lossy()"), "--app needs --request"),
         (("--app", f"{HERE}:nothing", "--request", "GET /"), "there is no 'nothing' in it"),
         (("--app", f"{HERE}:lossy()", "--request", "orders"), "is no request"),

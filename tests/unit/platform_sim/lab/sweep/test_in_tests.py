@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from platform_sim.lab.sweep.errors import BadSweep
 from platform_sim.lab.sweep.in_tests import CutSweep
 from platform_sim.lab.sweep.outside import outside_world
 from platform_sim.lab.sweep.stage import Aftermath
@@ -51,6 +52,12 @@ def test_a_report_can_be_had_without_failing() -> None:
     report = CUT_SWEEP(make_lossy, "POST /orders", seed=5, must_survive=False)
 
     assert (report.passed, report.seed) == (False, 5)
+
+
+def test_a_request_that_is_not_acknowledged_fails() -> None:
+    """There is nothing that a cut could lose."""
+    with pytest.raises(BadSweep, match="without a cut the answer was 404"):
+        CUT_SWEEP(lambda: plain_app(status=404), "POST /nope", must_survive=False)
 
 
 def test_check_redrive_and_pairs_reach_the_sweep() -> None:

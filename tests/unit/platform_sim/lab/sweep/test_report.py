@@ -1,7 +1,9 @@
 """The report: as data, and as text."""
 
 import json
+from dataclasses import replace
 
+from platform_sim.lab.sweep.asking import Answer
 from platform_sim.lab.sweep.report import Failure, Pairs, SweepReport
 from platform_sim.lab.sweep.trial import Finding, Kind
 from tests.support.swept import place
@@ -75,6 +77,29 @@ def test_a_sweep_that_every_cut_survives_is_short() -> None:
         "PASSED",
     ]
     assert report.passed
+
+
+def test_the_answers_without_a_cut_are_told() -> None:
+    """In words and as data; many that are the same are counted."""
+    one = replace(REPORT, uncut_answers=(Answer(status=404),))
+    many = replace(
+        REPORT,
+        uncut_answers=(
+            *(Answer(status=202) for _ in range(3)),
+            Answer(status=None),
+            Answer(status=500, raised="KeyError('id')"),
+        ),
+    )
+
+    assert str(one).splitlines()[1:3] == ["without a cut the answer was 404", SUMMARY]
+    assert str(many).splitlines()[1] == (
+        "without a cut the answers were 202 (3 times), no answer, "
+        "500 (the app raised KeyError('id'))"
+    )
+    assert many.as_dict()["uncut_answers"][3:] == [
+        {"status": None, "raised": None},
+        {"status": 500, "raised": "KeyError('id')"},
+    ]
 
 
 def test_what_fails_without_a_cut_is_told_first() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from platform_sim.lab.sweep.asking import Answer
 from platform_sim.lab.sweep.errors import BadSweep
 from platform_sim.lab.sweep.sweep import sweep
 from platform_sim.lab.sweep.trial import Cuts, Finding, Kind, Trial
@@ -136,6 +137,34 @@ def test_a_subject_that_does_not_repeat_itself_is_told_of_and_nothing_else(
     assert how in report.unrepeatable
     assert (report.passed, report.failures, report.pairs) == (False, (), None)
     assert str(report).splitlines()[1].startswith("not repeatable, so nothing is reported")
+
+
+def test_another_answer_when_run_again_is_not_repeatable() -> None:
+    """Even when the same lines were passed."""
+
+    class Moody(ScriptedSubject):
+        def run(self, cuts: Cuts) -> Trial:
+            trial = super().run(cuts)
+            return replace(trial, answers=(Answer(status=200 + len(self.asked)),))
+
+    assert sweep(Moody()).unrepeatable == (
+        "run without a cut, the answer was 202; when run again, the answer was 203"
+    )
+
+
+def test_a_subject_may_need_to_be_acknowledged() -> None:
+    """It says what to give when it is not; one that may mean any answer goes on."""
+
+    class Refused(ScriptedSubject):
+        def run(self, cuts: Cuts) -> Trial:
+            return replace(super().run(cuts), answers=(Answer(status=404),))
+
+    strict, lenient = Refused(), Refused()
+    strict.if_not_acknowledged = "give another"
+
+    with pytest.raises(BadSweep, match="404, so nothing was acknowledged; give another"):
+        sweep(strict)
+    assert sweep(lenient).uncut_answers == (Answer(status=404),)
 
 
 def test_a_pair_whose_first_cut_moves_is_not_repeatable() -> None:
