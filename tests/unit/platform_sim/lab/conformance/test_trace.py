@@ -38,6 +38,7 @@ def test_blank_lines_and_windows_line_ends_are_no_events() -> None:
     assert [event.line for event in read_trace(content, "x").events] == [1, 4]
 
 
+SENT = '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/"'
 REPORT = '{"scenario": "s", "t": 0, "src": "tail", "event": "invocation:reported"'
 GOOD = '{"scenario": "s", "t": 0, "src": "worker", "event": "a"}\n'
 
@@ -94,20 +95,17 @@ GOOD = '{"scenario": "s", "t": 0, "src": "worker", "event": "a"}\n'
             "None is no list",
         ),
         (
-            '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/", '
-            '"headers": {}}',
+            f'{SENT}, "headers": {{}}}}',
             "headers",
             "is no field of client request:sent; it has path, method",
         ),
         (
-            '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/", '
-            '"method": "get"}',
+            f'{SENT}, "method": "get"}}',
             "method",
             "'get' is no method of a request, such as GET",
         ),
         (
-            '{"scenario": "s", "t": 0, "src": "client", "event": "request:sent", "path": "/", '
-            '"method": null}',
+            f'{SENT}, "method": null}}',
             "method",
             "None is no method",
         ),
