@@ -14,13 +14,21 @@ of the request the event loop still holds (`residue`).
 
 import asyncio
 import ctypes
+import sysconfig
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
 from enum import StrEnum, unique
+from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakSet
 
 __all__ = ["Gate", "GateState", "Stepper", "leak"]
+
+# Code of the standard library, of installed packages and of the emulator itself.
+_INSTALLED = (
+    *(path for name, path in sysconfig.get_paths().items() if name.endswith("lib")),
+    str(Path(__file__).parents[1]),
+)
 
 
 @unique
@@ -210,6 +218,18 @@ class Stepper(Coroutine[Any, Any, Any]):
             return "created by the platform"
         code, line = self.born_at
         return f"created at {code.co_filename}:{line} in {code.co_name}"
+
+    def suspended_at(self) -> str | None:
+        """Say at which line of code that is no installed package's the coroutine waits."""
+        found: str | None = None
+        awaited: Any = self.inner
+        while awaited is not None:
+            frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+            if frame is not None and not frame.f_code.co_filename.startswith(_INSTALLED):
+                code = frame.f_code
+                found = f"{code.co_filename}:{frame.f_lineno} in {code.co_name}"
+            awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+        return found
 
     def send(self, value: Any) -> Any:
         """Step the coroutine, unless it is killed; hold the step while it is frozen."""

@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
+from traceback import format_exception
 from typing import Any
 
 from platform_sim.lifetime.allowance import Allowance
@@ -218,7 +219,12 @@ class Invocation:
         if cancelled and self._end_reason is not None:
             error = None  # the platform did that, and told it
         elif error is not None:
-            self._narrator.tell(EventKind.APP_FAILED, error=repr(error), after_response=answered)
+            self._narrator.tell(
+                EventKind.APP_FAILED,
+                error=repr(error),
+                traceback="".join(format_exception(error)),
+                after_response=answered,
+            )
         if answered:
             self._release_server(error)
             self._look()
@@ -276,7 +282,8 @@ class Invocation:
             if not cut:
                 tell(EventKind.TASK_CANCELLED, by="app")
         elif (error := future.exception()) is not None:
-            tell(EventKind.TASK_FAILED, error=repr(error), after_cut=cut)
+            trace = "".join(format_exception(error))
+            tell(EventKind.TASK_FAILED, error=repr(error), traceback=trace, after_cut=cut)
         else:
             tell(EventKind.TASK_DONE, after_cut=cut)
         self._look()

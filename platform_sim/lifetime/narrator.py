@@ -69,7 +69,7 @@ class Narrator:
         """Tell in one line all that a cut finds alive."""
         named = [each for each in doomed if each.role is not Role.HELPER]
         helpers = len(doomed) - len(named)
-        parts = [str(each) for each in named]
+        parts = [_in_words(each, reason) for each in named]
         parts += [f"{item.name} (not of this request: let go)" for item in foreign]
         if helpers:
             parts.append(f"{helpers} helper tasks")
@@ -89,7 +89,7 @@ class Narrator:
         kind = CUT_KINDS.get((each.role, mode))
         if kind is None:
             return
-        text = self._text(reason, mode, str(each), window)
+        text = self._text(reason, mode, _in_words(each, reason), window)
         if each.role is Role.FLOATING:
             self.tell(kind, name=each.name, text=text, created=each.stepper.birthplace)
         elif each.registration is None:
@@ -111,3 +111,12 @@ class Narrator:
     def _text(self, reason: EndReason, mode: CutMode, what: str, window: Window | None) -> str:
         counted = f"; {window}" if window is not None else ""
         return f"{mode} at {round(self._clock.now_s(), 3)} ({reason}): {what}{counted}"
+
+
+def _in_words(each: Doomed, reason: EndReason) -> str:
+    """Say what is cut; of an app call that outlived its answer also where it is, and why."""
+    if each.role is not Role.APP or reason is not EndReason.DONE:
+        return str(each)
+    where = each.stepper.suspended_at()
+    at = "" if where is None else f" at {where}"
+    return f"{each}, still running{at} (a BackgroundTask, say: never given to wait_until)"

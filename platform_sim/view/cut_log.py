@@ -32,14 +32,16 @@ class CutLog:
             _logger.warning("%s%s", _whose(event), event.fields["text"])
         elif event.kind is EventKind.TASK_FAILED:
             _logger.warning(
-                "request %s: %s failed: %s",
+                "request %s: %s failed: %s\n%s",
                 event.invocation_id,
                 event.fields["name"],
                 event.fields["error"],
+                event.fields["traceback"],
             )
         elif event.kind is EventKind.APP_FAILED and event.fields["after_response"]:
             _logger.warning(
-                "request %s: the app call failed after its response: %s",
+                "request %s: the app call raised, and its response had been sent: %s\n%s",
                 event.invocation_id,
                 event.fields["error"],
+                event.fields["traceback"],
             )

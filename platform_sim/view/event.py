@@ -29,11 +29,11 @@ class EventKind(StrEnum):
     OVERDUE = "overdue"  # limit_s: the platform answers in the app's place
     REGISTERED = "registered"  # task, name, remaining_s
     TASK_DONE = "task_done"  # task, name, after_cut
-    TASK_FAILED = "task_failed"  # task, name, error, after_cut
+    TASK_FAILED = "task_failed"  # task, name, error, traceback, after_cut
     TASK_CANCELLED = "task_cancelled"  # task, name, by: platform, app; text when by platform
     TASK_KILLED = "task_killed"  # task, name, text
     TASK_ABANDONED = "task_abandoned"  # task, name, text: not ours to cut; nobody waits any more
-    APP_FAILED = "app_failed"  # error, after_response
+    APP_FAILED = "app_failed"  # error, traceback, after_response
     APP_CANCELLED = "app_cancelled"  # text
     APP_KILLED = "app_killed"  # text
     FLOATING_CANCELLED = "floating_cancelled"  # name, text, created

@@ -15,9 +15,12 @@ def test_it_warns_of_cuts_and_of_failures_after_the_response(
     told: list[tuple[EventKind, dict[str, Any]]] = [
         (EventKind.REQUEST, {"name": "GET /"}),
         (EventKind.CUT, {"text": "cancel at 32.0 (ceiling): c"}),
-        (EventKind.TASK_FAILED, {"name": "b", "error": "ValueError('b')"}),
+        (EventKind.TASK_FAILED, {"name": "b", "error": "ValueError('b')", "traceback": "in b"}),
         (EventKind.APP_FAILED, {"error": "ValueError('early')", "after_response": False}),
-        (EventKind.APP_FAILED, {"error": "ValueError('late')", "after_response": True}),
+        (
+            EventKind.APP_FAILED,
+            {"error": "ValueError('late')", "traceback": "in app", "after_response": True},
+        ),
     ]
 
     for kind, fields in told:
@@ -25,6 +28,10 @@ def test_it_warns_of_cuts_and_of_failures_after_the_response(
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "request 7: cancel at 32.0 (ceiling): c"),
-        ("WARNING", "request 7: b failed: ValueError('b')"),
-        ("WARNING", "request 7: the app call failed after its response: ValueError('late')"),
+        ("WARNING", "request 7: b failed: ValueError('b')\nin b"),
+        (
+            "WARNING",
+            "request 7: the app call raised, and its response had been sent: "
+            "ValueError('late')\nin app",
+        ),
     ]
