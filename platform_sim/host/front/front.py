@@ -48,6 +48,7 @@ _PAUSE_S: Final = 0.2
 _PAUSE_CAP_S: Final = 5.0
 _BLOCKED_S: Final = 0.5  # from a ceiling to the kill from outside
 _END_S: Final = 3.0  # from the end of the shutdown grace to SIGKILL
+_HURRY_S: Final = 1.0  # from the second request to the kill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +294,11 @@ class Front:
             {hurrying, ending}, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED
         )
         hurrying.cancel()
+        if not ending.done():
+            # Asked once more, a worker cuts what it has, says so, and ends.
+            for hand in self._hands:
+                hand.signal(signal.SIGTERM)
+            await asyncio.wait({ending}, timeout=_HURRY_S)
         for hand in self._hands:
             hand.kill()
         await ending
