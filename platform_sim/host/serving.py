@@ -12,6 +12,7 @@ Not here: processes (`server`, `front`), the rules of a request's life (`platfor
 import asyncio
 import copy
 import errno
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,10 +23,13 @@ import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 
 from platform_sim.host.errors import PortError
+from platform_sim.host.segments import Segments
 from platform_sim.host.signals import StopRequests
 from platform_sim.lifetime.emulator import Emulator
 
 __all__ = ["Server", "bind", "config_for", "log_config", "url_of"]
+
+_logger = logging.getLogger("outlast.host")
 
 _EVERY_S: Final = 0.02
 _QUIET_S: Final = 7.0  # longer than uvicorn lets a connection idle after an answer
@@ -63,6 +67,7 @@ class Server(uvicorn.Server):
         self._listener = listener
         self._grace_s = grace_s
         self._conduct = conduct
+        self._protocol_class: Any = _in_segments(config.http_protocol_class)
         self._arriving: set[asyncio.Task[Any]] = set()
 
     @property
@@ -109,7 +114,7 @@ class Server(uvicorn.Server):
             await loop.connect_accepted_socket(self._protocol, connection)
 
     def _protocol(self) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+        made: asyncio.Protocol = self._protocol_class(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         return made
@@ -150,6 +155,11 @@ class Server(uvicorn.Server):
         self._listener.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
+        if not self._emulator.idle:
+            _logger.warning(
+                "stopping: what is under way gets up to %g s; a second signal cuts it at once",
+                self._grace_s,
+            )
         draining = asyncio.ensure_future(self._emulator.drain(within_s=self._grace_s))
         hurrying = asyncio.ensure_future(self._stop.wait_again())
         await asyncio.wait({draining, hurrying}, return_when=asyncio.FIRST_COMPLETED)
@@ -157,6 +167,16 @@ class Server(uvicorn.Server):
         draining.cancel()
         await self._emulator.drain(within_s=0)
         await super().shutdown(sockets)
+
+
+def _in_segments(protocol_class: Any) -> Any:
+    """Return a protocol class of uvicorn's whose connections write in segments."""
+
+    class InSegments(protocol_class):  # type: ignore[misc]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(Segments(transport, asyncio.get_running_loop()))
+
+    return InSegments
 
 
 def config_for(emulator: Emulator, *, access_log: bool) -> uvicorn.Config:

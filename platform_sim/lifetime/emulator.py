@@ -25,7 +25,7 @@ from platform_sim.lifetime.profile import CutMode, Profile, ShutdownRule
 from platform_sim.lifetime.standstill import Standstill
 from platform_sim.lifetime.wait_until import CURRENT_INVOCATION, extend
 from platform_sim.view.event import Event, EventKind
-from platform_sim.view.recorder import Observer, Silent
+from platform_sim.view.recorder import Observer, Silent, kinds_of
 
 __all__ = ["App", "Emulator"]
 
@@ -125,6 +125,7 @@ class Emulator:
                 profile=self._profile,
                 clock=clock,
                 observer=self._observer,
+                wanted=kinds_of(self._observer),
                 on_unheld=self._let_be,
                 on_process_cut=self._cut_process,
             )

@@ -11,6 +11,7 @@ import asyncio
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, MutableMapping
 from contextvars import Context
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from platform_sim.lifetime.handover import HANDOVER, Handover
@@ -107,7 +108,7 @@ class Exchange:
         starts = message["type"] == "http.response.start"
         self._started = self._started or starts
         sending = self._server_send(message)
-        if not isinstance(sending, Coroutine):
+        if not isinstance(sending, CoroutineType):
             sending = _awaited(sending)
         try:
             awaited = self._outside.run(sending.send, None)

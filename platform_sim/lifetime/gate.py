@@ -15,7 +15,7 @@ of the request the event loop still holds (`residue`).
 import asyncio
 import ctypes
 import sysconfig
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
 from enum import StrEnum, unique
 from pathlib import Path
 from types import CodeType, TracebackType
@@ -82,7 +82,7 @@ class Gate:
         self.on_empty = on_empty
         self.parked_timers: list[Any] = []
         self.parked_calls: list[Any] = []
-        self._holds: list[asyncio.Future[None]] = []
+        self._holds: Sequence[asyncio.Future[None]] = ()
 
     def note(self, generator: AsyncGenerator[Any, Any]) -> None:
         """Remember an async generator that is iterated for the first time."""
@@ -146,7 +146,7 @@ class Gate:
         """Take the steps that were held, and let coroutines pass again."""
         if self.state is GateState.FROZEN:
             self.state = GateState.OPEN
-            holds, self._holds = self._holds, []
+            holds, self._holds = self._holds, ()
             for hold in holds:
                 if not hold.done():
                     hold.set_result(None)
@@ -154,7 +154,7 @@ class Gate:
     def until_thaw(self) -> "asyncio.Future[None]":
         """Return a future of its own that is done at the thaw."""
         hold = asyncio.get_running_loop().create_future()
-        self._holds.append(hold)
+        self._holds = [*self._holds, hold]
         return hold
 
 

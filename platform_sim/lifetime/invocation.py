@@ -27,7 +27,7 @@ from traceback import format_exception
 from typing import Any
 
 from platform_sim.lifetime.allowance import Allowance
-from platform_sim.lifetime.births import CURRENT_GATE
+from platform_sim.lifetime.births import CURRENT_GATE, make_task
 from platform_sim.lifetime.clock import Clock
 from platform_sim.lifetime.cut import EndReason, find_doomed, mode_of
 from platform_sim.lifetime.ending import Ending
@@ -63,6 +63,7 @@ class Surroundings:
         profile: The limits.
         clock: Emulator time.
         observer: Is told what happens.
+        wanted: The kinds of events it wants to be told; None: all.
         on_unheld: Told when nothing holds a request that is let be; None: it cannot be, and is
             killed instead.
         on_process_cut: Told when a request's cut takes the process along.
@@ -71,6 +72,7 @@ class Surroundings:
     profile: Profile
     clock: Clock
     observer: Observer
+    wanted: frozenset[EventKind] | None = None
     on_unheld: "Callable[[Invocation], None] | None" = None
     on_process_cut: "Callable[[Invocation], None] | None" = None
 
@@ -108,7 +110,9 @@ class Invocation:
         self._clock = surroundings.clock
         self._loop = surroundings.clock.loop
         self._outside = outside
-        self._narrator = Narrator(invocation_id, surroundings.clock, surroundings.observer)
+        self._narrator = Narrator(
+            invocation_id, surroundings.clock, surroundings.observer, surroundings.wanted
+        )
         self._on_ended = on_ended
         self._on_unheld = surroundings.on_unheld
         self._on_process_cut = surroundings.on_process_cut
@@ -142,7 +146,8 @@ class Invocation:
             inside: The context.
             counted_from: What a window that opens with the start is said to be counted from.
         """
-        self._narrator.tell(EventKind.REQUEST, name=name)
+        if self._narrator.is_heard(EventKind.REQUEST):
+            self._narrator.tell(EventKind.REQUEST, name=name)
         if self._profile.clock_start is ClockStart.REQUEST:
             self._allowance.open(counted_from)
             self._arm()
@@ -152,17 +157,20 @@ class Invocation:
                 self._answer_overdue,
                 context=self._outside,
             )
-        inside.run(CURRENT_GATE.set, self.gate)
         stepper = self.gate.admit(app, None)
-        self._app = stepper.task = self._loop.create_task(stepper, name=name, context=inside)
+        self._app = make_task(self._loop, stepper, name=name, context=inside)
         self._starting = True
-        returned = inside.run(stepper.begin)
+        returned = inside.run(self._begin, stepper)
         self._starting = False
         if returned and self._end_reason is None:
             self._app_over(None)
         else:
             self._app.add_done_callback(self._app_finished, context=self._outside)
             self._look()
+
+    def _begin(self, stepper: Stepper) -> bool:
+        CURRENT_GATE.set(self.gate)
+        return stepper.begin()
 
     def tell(self, kind: EventKind, **fields: Any) -> None:
         """Tell a fact about this request that somebody else has seen."""

@@ -15,21 +15,34 @@ from platform_sim.lifetime.profile import CutMode
 from platform_sim.lifetime.registry import Registration
 from platform_sim.lifetime.window import Window
 from platform_sim.view.event import Event, EventKind
-from platform_sim.view.recorder import Observer, kinds_of
+from platform_sim.view.recorder import Observer
 
 __all__ = ["Narrator"]
 
 
 class Narrator:
-    """One request's voice."""
+    """One request's voice.
+
+    Args:
+        invocation_id: The request.
+        clock: Emulator time.
+        observer: Is told.
+        wanted: The kinds of events the observer wants to be told; None: all.
+    """
 
     __slots__ = ("_clock", "_invocation_id", "_observer", "_wanted")
 
-    def __init__(self, invocation_id: str, clock: Clock, observer: Observer) -> None:
+    def __init__(
+        self,
+        invocation_id: str,
+        clock: Clock,
+        observer: Observer,
+        wanted: frozenset[EventKind] | None = None,
+    ) -> None:
         self._invocation_id = invocation_id
         self._clock = clock
         self._observer = observer
-        self._wanted = kinds_of(observer)
+        self._wanted = wanted
 
     def is_heard(self, kind: EventKind) -> bool:
         """Tell whether anybody wants to be told such facts."""
