@@ -1,12 +1,13 @@
 """What is wrong with a value, in words for who wrote the file: the key, and what is allowed there.
 
 Pure. The decoder says where it stopped, but not under which name of a table with free names, nor
-which words it would have taken; both are found out here.
+which words or keys it would have taken; both are found out here.
 """
 
+import difflib
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -32,6 +33,10 @@ def complaint(document: Mapping[str, Any], kind: type, error: Exception) -> str:
     path = path.rstrip("`")
     if _ANY_NAME in path:
         path = _with_names(document, kind, str(error), path)
+    if text.startswith(_UNKNOWN_KEY):
+        wrong = text.removeprefix(_UNKNOWN_KEY).rstrip("`")
+        said = named(f"{text}{_AT}{path}`" if path else text)
+        return said + _instead(wrong, list(_keys_at(kind, path)))
     words = list(_words_at(kind, path)) if "enum value" in text else []
     allowed = f"; there are: {', '.join(words)}" if words else ""
     return named(f"{text}{allowed}{_AT}{path}`" if path else f"{text}{allowed}")
@@ -90,12 +95,32 @@ def _with_value_at(document: Any, path: str, value: Any) -> Any:
     return put(document, _steps(path))
 
 
-def _words_at(kind: Any, path: str) -> Iterator[str]:
-    """Yield the words of the closed set that stands at a path of a type."""
+def _instead(wrong: str, keys: Sequence[str]) -> str:
+    """Say which key may have been meant, or which there are."""
+    close = difflib.get_close_matches(wrong, keys, n=1)
+    if close:
+        return f"; did you mean `{close[0]}`?"
+    return f"; there are: {', '.join(keys)}" if keys else ""
+
+
+def _kinds_at(kind: Any, path: str) -> list[Any]:
+    """Return the types that may stand at a path of a type."""
     kinds = [kind]
     for step in _steps(path):
         kinds = [inner for each in kinds for inner in _inside(each, step)]
-    for each in kinds:
+    return kinds
+
+
+def _keys_at(kind: Any, path: str) -> Iterator[str]:
+    """Yield the keys of the table that stands at a path of a type."""
+    for each in _kinds_at(kind, path):
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            yield from each.__struct_encode_fields__
+
+
+def _words_at(kind: Any, path: str) -> Iterator[str]:
+    """Yield the words of the closed set that stands at a path of a type."""
+    for each in _kinds_at(kind, path):
         if isinstance(each, type) and issubclass(each, Enum):
             yield from (str(member.value) for member in each)
         elif typing.get_origin(each) is typing.Literal:

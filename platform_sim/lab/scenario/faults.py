@@ -9,7 +9,7 @@ from typing import Literal
 
 from platform_sim.lab.scenario.table import Count, Instant, Seconds, Table
 
-__all__ = ["Act", "Fault", "StoreFailure"]
+__all__ = ["Act", "Fault", "StoreFailure", "keys_of"]
 
 
 class Act(StrEnum):
@@ -84,9 +84,10 @@ class Fault(Table, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what no single key can say."""
-        if (self.at_s is None) == (self.at is None):
-            raise ValueError(f"a fault needs either `at_s` or `at` (do = {self.do.value!r})")
-        if (self.how is None) == (self.do is Act.STORE):
+        self._check_instant()
+        if self.calls and self.do is not Act.STORE and self.at != "write":
+            raise ValueError("`calls` belongs to do = 'store', or to at = 'write'")
+        if (self.how is None) == (self.do in _NEEDS["how"]):
             raise ValueError("`how` belongs to do = 'store', and is needed there")
         for name, where in _NEEDS.items():
             if self.do in where and not getattr(self, name):
@@ -96,6 +97,12 @@ class Fault(Table, frozen=True, kw_only=True):
                 raise ValueError(f"`{name}` means nothing with do = {self.do.value!r}")
         if self.by_s < 0 and self.do is not Act.SKEW:
             raise ValueError(f"`by_s` must not be negative with do = {self.do.value!r}")
+
+    def _check_instant(self) -> None:
+        if self.at_s is None and self.at is None:
+            raise ValueError(f"a fault needs either `at_s` or `at` (do = {self.do.value!r})")
+        if self.at_s is not None and self.at is not None:
+            raise ValueError(f"a fault has `at_s` or `at`, not both (do = {self.do.value!r})")
         if self.at_s is not None and self.until_s is not None and self.until_s <= self.at_s:
             raise ValueError(f"`until_s` ({self.until_s:g}) must be later than `at_s`")
 
@@ -108,6 +115,7 @@ _NEEDS = {
     "operation": frozenset({Act.CANCEL, Act.BREAK_ROW}),
     "attributes": frozenset({Act.BREAK_ROW}),
     "by_s": frozenset({Act.INDEX_LAG}),
+    "how": frozenset({Act.STORE}),
 }
 _ONLY = {
     "receiver": frozenset({Act.DOWN, Act.UP}),
@@ -119,3 +127,10 @@ _ONLY = {
     "back_after_s": frozenset({Act.KILL, Act.TERM}),
     "attributes": frozenset({Act.BREAK_ROW}),
 }
+
+
+def keys_of(act: Act) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that a fault needs and those it may have, besides `do` and its instant."""
+    needed = frozenset(key for key, acts in _NEEDS.items() if act in acts)
+    allowed = {key for key, acts in _ONLY.items() if act in acts}
+    return needed, frozenset(allowed | ({"calls"} if act is Act.STORE else set())) - needed

@@ -68,7 +68,8 @@ class Receiver(Table, frozen=True, kw_only=True):
         dedupes: What the receiver really does with a repeated key; as declared when left out.
         dedupe_window_s: How long the receiver remembers a key, and is declared to.
         lookup: Whether it can be asked what became of a key.
-        lookups: Scripted answers to lookups, the n-th for a key's n-th; else the truth.
+        lookups: Scripted answers to lookups, the n-th for a key's n-th; the last one repeats. Left
+            out: always the truth.
         replies: What the n-th request of a key meets; the last one repeats.
         attempt_limit_s: The destination's own attempt limit.
         function: The destination is a user's own async function, called in process, which does what

@@ -18,9 +18,16 @@ from platform_sim.lifetime.frozen import freeze, thaw
 from platform_sim.lifetime.gate import Gate, GateState
 from platform_sim.lifetime.residue import drop_residue
 
-__all__ = ["Lifespan"]
+__all__ = ["Lifespan", "shut"]
 
 _GONE = "gone"
+
+
+def shut(gate: Gate) -> None:
+    """Kill what passes a gate, whether or not it is frozen."""
+    loop = asyncio.get_running_loop()
+    thaw(loop, gate)  # what was parked goes back onto the loop: without it no task could end
+    drop_residue(loop, gate, gate.kill())
 
 
 class Lifespan:
@@ -74,8 +81,7 @@ class Lifespan:
         """Let no further line of it run."""
         if self._task is None or self._task.done():
             return
-        killed = self._gate.kill()
-        drop_residue(asyncio.get_running_loop(), self._gate, killed)
+        shut(self._gate)
         self._told.put_nowait({"type": _GONE, "error": None})
 
     def freeze(self) -> None:

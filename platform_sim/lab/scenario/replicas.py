@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.middleware.base import BaseHTTPMiddleware
 
-from platform_sim.lab.scenario.lifespan import Lifespan
+from platform_sim.lab.scenario.lifespan import Lifespan, shut
 from platform_sim.lab.scenario.probe import OnRequest, OnRun
 from platform_sim.lab.scenario.story import Story
 from platform_sim.lifetime.births import CURRENT_GATE, mind_births
@@ -21,7 +21,6 @@ from platform_sim.lifetime.emulator import App, Emulator
 from platform_sim.lifetime.frozen import freeze, thaw
 from platform_sim.lifetime.gate import Gate, GateState
 from platform_sim.lifetime.profile import CutMode, Profile
-from platform_sim.lifetime.residue import drop_residue
 from platform_sim.lifetime.wait_until import EXTENSION
 from platform_sim.view.event import Event
 from platform_sim.world.clients import Answer, Client
@@ -96,10 +95,10 @@ class WebReplica:
         self._clock.thaw()
         self._awake.set()
         for invocation in self._emulator.alive:
+            thaw(asyncio.get_running_loop(), invocation.gate)
             invocation.end(EndReason.KILLED, mode=CutMode.KILL)
             if invocation.gate.state is not GateState.KILLED:  # in its grace after a cancellation
-                killed = invocation.gate.kill()
-                drop_residue(asyncio.get_running_loop(), invocation.gate, killed)
+                shut(invocation.gate)
         self._network.hang_up(self._name)
 
     def freeze(self) -> None:
@@ -187,8 +186,7 @@ class RedriveReplica:
         self._frozen = False
         self._clock.thaw()
         if self._gate is not None and self._task is not None and not self._task.done():
-            killed = self._gate.kill()
-            drop_residue(asyncio.get_running_loop(), self._gate, killed)
+            shut(self._gate)
             self._task = None
             self._network.hang_up(self._name)
 

@@ -10,6 +10,7 @@ product's wiring).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from platform_sim.lab.scenario.faults import Act, Fault
 from platform_sim.lab.scenario.file import Scenario
@@ -64,7 +65,7 @@ class Troubles:
     def begin(self, fault: Fault, event: StoryEvent | None = None) -> None:
         """Let a fault strike now."""
         whom = fault.replica or fault.receiver or fault.operation
-        self._story.tell("world", "fault", do=fault.do.value, to=whom, at=fault.at)
+        self._story.tell("world", "fault", do=fault.do.value, to=whom, at=fault.at, **_more(fault))
         if fault.do in _LASTING:
             self._lasting.append(_Lasting(fault=fault, from_s=self._clock.now_s()))
         else:
@@ -107,3 +108,17 @@ class Troubles:
         if fault.operation is None:
             return True
         return self._story.names.get(fault.operation) == event.operation_id is not None
+
+
+def _more(fault: Fault) -> dict[str, Any]:
+    """Return what else a fault says of itself, for who reads the story."""
+    said = {
+        "how": None if fault.how is None else fault.how.value,
+        "by_s": fault.by_s,
+        "calls": ", ".join(fault.calls),
+        "count": fault.count,
+        "until_s": fault.until_s,
+        "grace_s": fault.grace_s,
+        "back_after_s": fault.back_after_s,
+    }
+    return {key: value for key, value in said.items() if value not in (None, "", 0.0)}

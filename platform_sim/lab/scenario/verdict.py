@@ -16,6 +16,8 @@ from platform_sim.lab.scenario.story import StoryEvent
 
 __all__ = ["Verdict", "judged", "timeline"]
 
+_PLACES = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -94,5 +96,20 @@ def _text(event: StoryEvent, names: Mapping[str, str]) -> str:
     about = (
         [] if event.operation_id is None else [names.get(event.operation_id, event.operation_id)]
     )
-    told = [f"{key}={value}" for key, value in event.fields.items() if value not in (None, "")]
+    told = [
+        f"{key}={_short(value)}" for key, value in event.fields.items() if value not in (None, "")
+    ]
     return " ".join(" ".join(about + told).split())
+
+
+def _short(value: Any) -> Any:
+    """Round what is no whole number, also inside lists and tables."""
+    match value:
+        case float():
+            return round(value, _PLACES)
+        case Mapping():
+            return {key: _short(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_short(inner) for inner in value]
+        case _:
+            return value

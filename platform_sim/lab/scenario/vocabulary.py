@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from platform_sim.lab.scenario.file import Scenario
 
-__all__ = ["Words", "unknown_words"]
+__all__ = ["ABSENT", "CUT", "POINTS", "Words", "unknown_words"]
 
-_POINTS = frozenset(
+POINTS = frozenset(
     {
         "answer",
         "byte_left",
@@ -22,8 +22,13 @@ _POINTS = frozenset(
         "write",
     }
 )
-_CUT = "cut"
-_ABSENT = "absent"
+"""The lab's own named points."""
+
+CUT = "cut"
+"""The outcome of an attempt whose pass ended first."""
+
+ABSENT = "absent"
+"""The state of an operation that has no marker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +50,23 @@ class Words:
 
 def unknown_words(scenario: Scenario, words: Words) -> Iterator[str]:
     """Yield a message for each word of a scenario that is none of the product's."""
-    points = words.actions | _POINTS
+    points = words.actions | POINTS
     for place, fault in enumerate(scenario.faults):
         if fault.at is not None:
             yield from _check(f"faults[{place}].at", [fault.at], points)
         yield from _check(f"faults[{place}].calls", fault.calls, words.calls)
     for place, expect in enumerate(scenario.expect):
         where = f"expect[{place}]"
-        states = words.states | {_ABSENT}
+        states = words.states | {ABSENT}
         if expect.state is not None:
             yield from _check(f"{where}.state", [expect.state], states)
         yield from _check(f"{where}.history", expect.history or (), words.states)
         yield from _check(f"{where}.answer_states", expect.answer_states or (), words.states)
-        yield from _check(f"{where}.outcomes", expect.outcomes or (), words.outcomes | {_CUT})
+        yield from _check(f"{where}.outcomes", expect.outcomes or (), words.outcomes | {CUT})
         if expect.last_outcome is not None:
             yield from _check(f"{where}.last_outcome", [expect.last_outcome], words.outcomes)
     for place, totals in enumerate(scenario.totals):
-        yield from _check(f"totals[{place}].states", totals.states, words.states | {_ABSENT})
+        yield from _check(f"totals[{place}].states", totals.states, words.states | {ABSENT})
         yield from _check(f"totals[{place}].counts", totals.counts, points)
 
 

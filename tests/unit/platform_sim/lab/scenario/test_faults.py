@@ -29,7 +29,9 @@ def fault(**keys: Any) -> Fault:
         ({"do": "index_lag", "by_s": 1.0, "count": 2}, "`count` means nothing"),
         ({"do": "store", "how": "slow", "by_s": -1.0}, "`by_s` must not be negative"),
         ({"do": "store", "how": "slow", "until_s": 0.5}, "must be later than `at_s`"),
-        ({"do": "store", "how": "slow", "at": "write"}, "either `at_s` or `at`"),
+        ({"do": "store", "how": "slow", "at": "write"}, "`at_s` or `at`, not both"),
+        ({"do": "up", "receiver": "r", "at_s": None}, "either `at_s` or `at`"),
+        ({"do": "up", "receiver": "r", "calls": ["claim"]}, "`calls` belongs to do = 'store', or"),
         (
             {"do": "break_row", "operation": "a", "attributes": {"state": "x"}},
             "Invalid enum value 'state'",

@@ -58,7 +58,9 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ("foo = 1", "foo: there is no such key"),
+        ("foo = 1", "foo: there is no such key; there are: name, about, seed, run_for_s"),
+        ("run_for = 1", "run_for: there is no such key; did you mean `run_for_s`?"),
+        (R + Q + E + "stat = 'x'", "expect[0].stat: there is no such key; did you mean `state`?"),
         ('run_for_s = "5"', "run_for_s: Expected `float`, got `str`"),
         ("run_for_s = nan", "run_for_s: nan is not a finite number"),
         ("run_for_s = 0", "run_for_s: Expected `float` > 0.0"),

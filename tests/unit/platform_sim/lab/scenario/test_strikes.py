@@ -81,6 +81,19 @@ def test_a_kill_in_the_grace_after_a_cancellation_lets_no_line_run() -> None:
     assert told(play_text(cut + off + SLOW + frozen + killed + thawed), "pass_cut") == []
 
 
+@pytest.mark.parametrize("at", ["accepted", "attempt_started", "byte_left", "write", "run_started"])
+@pytest.mark.parametrize("end", ["kill", "the world's"])
+def test_what_was_frozen_anywhere_ends_at_the_kill(at: str, end: str) -> None:
+    """Also what was about to be stepped just then."""
+    replica = "redrive-1" if at == "run_started" else "web-1"
+    faults = fault(do="freeze", at=at, replica=replica)
+    if end == "kill":
+        faults += fault(do="kill", at_s=70.0, replica=replica)
+    played = play_text(SLOW + faults, run_for_s=80.0)
+
+    assert not [e for e in played.story.events if e.source == replica and 71 < e.at_s < 80]
+
+
 async def _note(closed: list[object], service: object) -> None:
     closed.append(service)
 
