@@ -19,6 +19,7 @@ from platform_sim.host.platform import running_platform
 from platform_sim.host.processes import SUPERVISOR, Supervisor
 from platform_sim.host.signals import stop_requests
 from platform_sim.host.topology import Topology
+from platform_sim.lab.demo_kill import record_kill
 from platform_sim.lab.demo_plan import Planned, plan
 from platform_sim.lab.evidence import Ledger, StoreRows
 from platform_sim.lab.verdict import Answer, Evidence, Row
@@ -65,6 +66,7 @@ class Demo:
         self._rows = rows
         self._ledger = Ledger(session, topology.receiver_url)
         self._url = f"{topology.web_url}/operations"
+        self._record = topology.record
         self._tell = tell
         self._answers: list[Answer] = []
         self._told = (0, 0)
@@ -108,9 +110,12 @@ class Demo:
         await self._until(on_the_wire, _WAVE_S)
         pid = supervisor.pid("web")
         os.kill(pid, signal.SIGKILL)
+        killed_at_s = time.time()
         killed = frozenset(
             key for key, row in (await self._read()).items() if row.state == "claimed"
         )
+        if self._record is not None:
+            record_kill(self._record, pid, now_s=killed_at_s, under_way=len(killed))
         self._tell(f"web ({pid}) killed with SIGKILL, {len(killed)} deliveries were under way")
         return killed
 

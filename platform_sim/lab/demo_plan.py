@@ -29,7 +29,7 @@ _REFUSE: _Steps = [{"status": _REFUSAL}]
 _KINDS: Sequence[tuple[str, int, _Steps]] = (
     ("fast", 4, _FAST),
     ("slower than ceiling", 1, _SLOW),
-    ("three slow attempts", 1, _THREE_SLOW),
+    ("3 slow, then fast", 1, _THREE_SLOW),
     ("commits, hangs", 1, _COMMIT_THEN_HANG),
     ("commits, hangs twice", 1, _HANG_AGAIN),
     ("503, recovers", 1, _BUSY),

@@ -17,7 +17,8 @@ __all__ = ["LEGEND", "DemoReport"]
 
 LEGEND = """\
 A tenth of the full scale: ceiling 3 s for 30, budget 2.5 s for 25, attempts 2 s for 20.
-"three slow attempts" would need 66 s at full scale. cut: what ended the first pass early."""
+The three slow attempts of "3 slow, then fast" would need 66 s at full scale; a fourth delivers.
+cut: what ended the first pass early."""
 """What a reader of the table has to know."""
 _UNANSWERED = frozenset({"left", "hung"})
 

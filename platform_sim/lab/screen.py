@@ -30,7 +30,7 @@ def progress() -> Iterator[Tell]:
     if not console.is_terminal:
         yield tell
         return
-    with console.status("the demo takes about half a minute"):
+    with console.status("the demo takes 8 to 20 s"):
         yield tell
 
 

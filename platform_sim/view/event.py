@@ -43,7 +43,7 @@ class EventKind(StrEnum):
     UNHELD = "unheld"  # reason, names, text: what is left runs only while others hold the process
     FROZEN = "frozen"  # nothing holds the process: it stands still
     THAWED = "thawed"  # frozen_s: a request came
-    PROCESS_KILLED = "process_killed"  # shared_with, text: the cut took the process along
+    PROCESS_KILLED = "process_killed"  # shared_with, text: by its cut, or from outside
     STALL = "stall"  # file, line, function, length_s, text: code that blocked the event loop
     ACTION = "action"  # action, and what else the app's own log line says
     RUN_STARTED = "run_started"  # name: a scheduled run

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -18,9 +19,10 @@ KEYS = [
 ]
 
 
-def test_the_demo_loses_nothing_and_doubles_nothing() -> None:
-    """One JSON object on stdout, progress on stderr, exit code 0."""
-    demo = CliRunner().invoke(app, ["demo", "--json", "--seed", "11"])
+def test_the_demo_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    """One JSON object on stdout, progress on stderr, exit code 0; its recording tells the kill."""
+    kept = str(tmp_path / "demo.rec")
+    demo = CliRunner().invoke(app, ["demo", "--json", "--seed", "11", "--record", kept])
 
     result = json.loads(demo.stdout)
     keys = list(result)
@@ -41,6 +43,7 @@ def test_the_demo_loses_nothing_and_doubles_nothing() -> None:
     assert [one["effects"] for one in operations if one["state"] == "delivered"] == [1] * 13
     assert {one["cut"] for one in operations if "killed" in one["operation"]} == {"killed"}
     assert "sending 14 operations (seed 11)" in demo.stderr
+    assert "killed with SIGKILL by the demo" in CliRunner().invoke(app, ["replay", kept]).stdout
 
 
 def test_ctrl_c_ends_the_demo_and_every_process() -> None:

@@ -20,7 +20,7 @@ def test_every_kind_of_trouble_is_in_every_plan() -> None:
         assert kinds == {
             "fast": 4,
             "slower than ceiling": 1,
-            "three slow attempts": 1,
+            "3 slow, then fast": 1,
             "commits, hangs": 1,
             "commits, hangs twice": 1,
             "503, recovers": 1,
