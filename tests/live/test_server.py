@@ -169,7 +169,8 @@ def test_term_lets_work_finish_within_the_grace(tmp_path: Path) -> None:
 
     assert process.returncode == 0
     assert written(log) == ["work"]
-    assert errors == ""
+    assert "stopping: what is under way gets up to 30 s" in errors
+    assert len(errors.splitlines()) == 1
 
 
 def test_term_cuts_what_is_left_when_the_grace_ends(tmp_path: Path) -> None:
