@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo up test check format lint types layers clean
+.PHONY: demo up test check format lint types layers bench clean
 
 demo: .venv/ready
 	$(BIN)/outlast demo
@@ -23,6 +23,10 @@ check: .venv/ready
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+bench: .venv/ready
+	$(BIN)/python -m bench.overhead
+	$(BIN)/python -m bench.memory
 
 format: .venv/ready
 	$(BIN)/ruff format .
