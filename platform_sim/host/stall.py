@@ -83,6 +83,8 @@ class StallWatch:
         loop: The loop; `start` is called on it.
         threshold_s: How late the loop has to be.
         report: Told of each stall, on the loop, when it is over.
+        now_s: The machine's monotonic clock.
+        worked_s: The processor time this process has had.
     """
 
     def __init__(
@@ -91,11 +93,15 @@ class StallWatch:
         *,
         threshold_s: float,
         report: Callable[[Stall], None],
+        now_s: Callable[[], float] = time.monotonic,
+        worked_s: Callable[[], float] = time.process_time,
     ) -> None:
         self._loop = loop
         self._threshold_s = threshold_s
         self._every_s = threshold_s / _BEATS
         self._report = report
+        self._now_s = now_s
+        self._worked_s = worked_s
         self._seen: Counter[tuple[Place, str]] = Counter()
         self._beat_at_s = 0.0
         self._over = threading.Event()
@@ -106,7 +112,7 @@ class StallWatch:
     def start(self) -> None:
         """Begin to watch the loop that is running here."""
         self._thread_id = threading.get_ident()
-        self._beat_at_s = time.monotonic()
+        self._beat_at_s = self._now_s()
         self._timer = self._loop.call_later(self._every_s, self._beat)
         self._thread.start()
 
@@ -118,7 +124,7 @@ class StallWatch:
         self._thread.join()
 
     def _beat(self) -> None:
-        now_s = time.monotonic()
+        now_s = self._now_s()
         length_s, self._beat_at_s = now_s - self._beat_at_s, now_s
         if self._seen:
             seen, self._seen = self._seen, Counter()
@@ -127,9 +133,9 @@ class StallWatch:
         self._timer = self._loop.call_later(self._every_s, self._beat)
 
     def _watch(self) -> None:
-        looked_s, worked_s = time.monotonic(), time.process_time()
+        looked_s, worked_s = self._now_s(), self._worked_s()
         while not self._over.wait(self._every_s):
-            gap_s, gap_worked_s = time.monotonic() - looked_s, time.process_time() - worked_s
+            gap_s, gap_worked_s = self._now_s() - looked_s, self._worked_s() - worked_s
             looked_s, worked_s = looked_s + gap_s, worked_s + gap_worked_s
             if gap_s > self._threshold_s and gap_worked_s < gap_s / 2:
                 self._beat_at_s = looked_s  # the whole process stood still
