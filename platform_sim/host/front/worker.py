@@ -117,7 +117,7 @@ class Worker:
             await self._server.serve()
 
     async def _conduct(self, server: Server, emulator: Emulator, stop: StopRequests) -> None:
-        reader, _ = await asyncio.open_connection(sock=self._control.dup())
+        reader, writer = await asyncio.open_connection(sock=self._control.dup())
         self.tell(Ready())
         stopping = asyncio.ensure_future(stop.wait())
         serving = asyncio.ensure_future(self._serve_until_retired(reader, server, emulator))
@@ -125,6 +125,7 @@ class Worker:
         stopping.cancel()
         serving.cancel()
         await asyncio.wait({serving})
+        writer.close()
 
     async def _serve_until_retired(
         self, reader: asyncio.StreamReader, server: Server, emulator: Emulator
@@ -189,9 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     order = read_order(text)
     if order.sleeps:
         _die_with_parent()
-    worker = Worker(order, socket.socket(fileno=order.control_fd))
     app_log = None
     with ExitStack() as open_things:
+        control = open_things.enter_context(socket.socket(fileno=order.control_fd))
+        worker = Worker(order, control)
         observers: list[Observer] = [CutLog(), worker]
         if order.profile.cut is CutMode.PROCESS:
             observers.append(Ceilings(worker.tell, time.monotonic))
