@@ -101,12 +101,16 @@ class Server(uvicorn.Server):
             except OSError as error:
                 if error.errno in _NO_ROOM:
                     self.pause()
-                    loop.call_later(_NO_ROOM_PAUSE_S, self.listen)
+                    loop.call_later(_NO_ROOM_PAUSE_S, self._listen_again)
                 return  # nobody is waiting, or another process was faster
             connection.settimeout(0.0)
             arriving = loop.create_task(self._receive(connection))
             self._arriving.add(arriving)
             arriving.add_done_callback(self._arriving.discard)
+
+    def _listen_again(self) -> None:
+        if not self.should_exit:
+            self.listen()
 
     async def _receive(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()

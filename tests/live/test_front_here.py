@@ -21,6 +21,7 @@ from platform_sim.host.app_log import AppLog
 from platform_sim.host.errors import ChildError
 from platform_sim.host.front import serve as serve_module
 from platform_sim.host.front import worker as worker_module
+from platform_sim.host.front.hand import Hand
 from platform_sim.host.front.messages import (
     Dying,
     Full,
@@ -44,7 +45,7 @@ from platform_sim.view.event import EventKind
 from platform_sim.view.recorder import Recorder, Tee
 from platform_sim.view.recording import read_recording
 from tests.support import fronted
-from tests.support.processes import alive, request, until
+from tests.support.processes import alive, children, request, until
 
 pytestmark = pytest.mark.live
 
@@ -454,6 +455,82 @@ def test_a_later_worker_that_cannot_start_is_tried_again(
         serve_here(act, app="fickle:app")
 
     assert any("before it was ready; trying again in 0.2 s" in text for text in caplog.messages)
+
+
+def test_a_change_of_the_code_outdates_the_spare_worker_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was started with the old code; a new one that cannot start changes nothing."""
+    monkeypatch.setattr(serve_module, "watch", partial(watch, every_s=0.05))
+    module = tmp_path / "fickle.py"
+    good = Path(fronted.__file__).read_text()
+    module.write_text(good)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(fronted.__file__).parents[2]))
+    spares: list[list[int]] = []
+
+    async def act(url: str) -> None:
+        first = await pid_of(url)
+        spares.append(await until(lambda: others(first), what="the spare worker"))
+        module.write_text(good + "# changed\n")
+        second = await another(url, first)
+        assert second not in spares[0]
+        module.write_text("raise OSError\n")
+        await until(lambda: any("serves on" in text for text in caplog.messages))
+        assert await pid_of(url) == second
+
+    with caplog.at_level(logging.WARNING, "outlast.front"):
+        profile = replace(WORKERS, cut=CutMode.PROCESS)
+        serve_here(act, app="fickle:app", profile=profile, reload_from=tmp_path)
+
+    assert [pid for pid in spares[0] if alive(pid)] == []
+
+
+def others(pid: int) -> list[int]:
+    """Return the other processes this one has started."""
+    return [child for child in children(os.getpid()) if child != pid]
+
+
+def test_a_second_stop_waits_for_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Workers cut at once what they have."""
+
+    async def act(url: str) -> None:
+        await pid_of(url, "/long")
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.2)
+
+    assert serve_here(act) == "SIGTERM"
+    assert caplog.messages == []
+
+
+def test_a_process_that_cannot_be_made_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first one's end is the front's; a later one is tried again when something happens."""
+    real = Hand.spawn
+    starts = iter([real, failing_spawn, real])
+
+    async def spawn(order: Order, line: lifeline.Lifeline) -> Hand:
+        return await next(starts)(order, line)
+
+    async def act(url: str) -> None:
+        first = await pid_of(url)
+        os.kill(first, signal.SIGKILL)
+        await another(url, first)
+
+    monkeypatch.setattr(Hand, "spawn", spawn)
+    with caplog.at_level(logging.WARNING, "outlast.front"):
+        serve_here(act)
+
+    assert "a worker could not be started: no more processes" in " ".join(caplog.messages)
+    monkeypatch.setattr(Hand, "spawn", failing_spawn)
+    with pytest.raises(OSError, match="no more processes"):
+        serve_here(act)
+
+
+async def failing_spawn(order: Order, line: lifeline.Lifeline) -> Hand:
+    """Fail, as a machine does that is full."""
+    raise OSError("no more processes")
 
 
 def test_the_lifeline_of_the_front_is_the_workers(tmp_path: Path) -> None:

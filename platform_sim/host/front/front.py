@@ -93,11 +93,6 @@ class Front:
         self._pause_s = _PAUSE_S
         self._up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    @property
-    def pid(self) -> int | None:
-        """The process id of the worker that serves now."""
-        return None if self._serving is None else self._serving.pid
-
     async def run(self, stop: StopRequests, up: Callable[[], None]) -> None:
         """Serve until asked to stop; `up` is called when the first worker serves.
 
@@ -168,7 +163,9 @@ class Front:
 
     def _started_one(self, starting: "asyncio.Task[Hand]") -> None:
         self._starting = None
-        if starting.cancelled() or self._up_failed(starting.exception()):
+        error = starting.exception()
+        if error is not None:
+            self._could_not_be_made(error)
             return
         self._next = hand = starting.result()
         self._hands[hand] = asyncio.ensure_future(self._mind(hand))
@@ -177,14 +174,12 @@ class Front:
         else:
             self._advance()
 
-    def _up_failed(self, error: BaseException | None) -> bool:
-        if error is None:
-            return False
-        if self._up.done():
-            self._say(f"a worker could not be started: {error}")
-        else:
+    def _could_not_be_made(self, error: BaseException) -> None:
+        if not self._up.done():
             self._up.set_exception(error)
-        return True
+            return
+        self._say(f"a worker could not be started: {error}; trying again in {self._pause_s:g} s")
+        asyncio.get_running_loop().call_later(self._pause_s, self._advance)
 
     # What workers say, and how they end.
 

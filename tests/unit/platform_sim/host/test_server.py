@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from platform_sim.host import server
+from platform_sim.host.front.messages import Order
 from platform_sim.host.server import ServerOptions, main
+from platform_sim.host.signals import Stopped
 from platform_sim.lifetime.profile import GENERIC, WORKERS, CutMode
 from platform_sim.view.recorder import Tee
 
@@ -59,6 +61,40 @@ def test_every_limit_can_be_set(told: list[ServerOptions], tmp_path: Path) -> No
     assert (options.host, options.port, options.access_log) == ("::1", 1, True)
     assert options.record == tmp_path / "record"
     assert options.record.exists()
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_cut_that_takes_the_process_along_needs_a_front(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    interrupted: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    """The ready line is this process's; whoever stops it before that gets exit code 0."""
+    orders: list[Order] = []
+
+    async def serve_behind_front(order: Order, listener: socket.socket, up: Any) -> str:
+        orders.append(order)
+        if interrupted:
+            raise Stopped("SIGTERM")
+        up()
+        return "SIGTERM"
+
+    monkeypatch.setattr(server, "serve_behind_front", serve_behind_front)
+    monkeypatch.setattr(server, "watch_lifeline", lambda: None)
+    record = ("--record", str(tmp_path / "run.jsonl")) if interrupted else ()
+    arguments = ["--app", "main:app", "--cut", "process", "--port", "0", "--stall-s", "0", *record]
+    if interrupted:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+    else:
+        main(arguments)
+
+    (order,) = orders
+    assert (order.app, order.profile.cut) == ("main:app", CutMode.PROCESS)
+    assert (order.record, order.stall_s) == (record[1] if record else None, None)
+    assert capsys.readouterr().out.count('"ready":"web"') == (not interrupted)
 
 
 @pytest.mark.parametrize(
