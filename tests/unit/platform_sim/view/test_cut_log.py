@@ -31,7 +31,9 @@ def test_it_warns_of_cuts_and_of_failures_after_the_response(
         ("WARNING", "request 7: b failed: ValueError('b')\nin b"),
         (
             "WARNING",
-            "request 7: the app call raised, and its response had been sent: "
-            "ValueError('late')\nin app",
+            (
+                "request 7: the app call raised, and its response had been sent: "
+                "ValueError('late')\nin app"
+            ),
         ),
     ]
