@@ -19,10 +19,12 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
+from platform_sim.host.front.command import try_record
 from platform_sim.lab.scenario.errors import BadScenario
 from platform_sim.lab.scenario.file import Scenario
 from platform_sim.lab.scenario.product import Product
 from platform_sim.lab.scenario.reading import read_scenario
+from platform_sim.lab.scenario.record import record_played
 from platform_sim.lab.scenario.run import check
 from platform_sim.lab.scenario.verdict import Verdict, judged, timeline
 
@@ -67,10 +69,19 @@ def scenario_command(open_product: Callable[[], Product]) -> Callable[..., None]
                 show_default="the file's",
             ),
         ] = None,
+        record: Annotated[
+            Path | None,
+            typer.Option(help="File to which everything is added, for `outlast replay`."),
+        ] = None,
     ) -> None:
+        recorded = try_record(record)
         product = open_product()
         worlds = _read(files, product, seed)
         verdicts = list(_play(worlds, product))
+        if recorded is not None:
+            for _, verdict in verdicts:
+                if verdict.played is not None:
+                    record_played(verdict.played, recorded)
         if as_json:
             print(json.dumps({"scenarios": [_data(*each, trace=trace) for each in verdicts]}))
         else:
