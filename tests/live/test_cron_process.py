@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,41 @@ def test_a_report_that_is_not_json_is_written_as_text(capsys: pytest.CaptureFixt
 
     (run,) = lines(capsys.readouterr().err)
     assert (run["ending"], "object" in run["summary"]) == ("completed", True)
+
+
+async def telling() -> None:
+    """Log an event as the product does, and end the process."""
+    print(json.dumps({"action": "claimed", "operation_id": "a"}), file=sys.stderr)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(60)
+
+
+def test_what_a_run_logs_is_recorded_under_it(tmp_path: Path) -> None:
+    """With its beginning and its end."""
+    record = tmp_path / "run.jsonl"
+    options = ("--every-s", "60", "--limit-s", "60", "--record", str(record))
+    cron.main(["--call", f"{HERE}:telling", *options])
+
+    lines = read_recording(record).lines
+    assert [(line.kind, line.invocation_id) for line in lines] == [
+        (EventKind.STARTED, ""),
+        (EventKind.RUN_STARTED, "run 1"),
+        (EventKind.ACTION, "run 1"),
+        (EventKind.RUN_ENDED, "run 1"),
+    ]
+    assert lines[2].fields == {"action": "claimed", "operation_id": "a"}
+    assert {line.origin for line in lines} == {f"redrive.{os.getpid()}"}
+
+
+def test_a_file_that_is_no_recording_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2 before anything runs."""
+    path = tmp_path / "diary"
+    path.write_text("dear diary")
+    options = ("--every-s", "60", "--limit-s", "60", "--record", str(path))
+    with pytest.raises(SystemExit) as refused:
+        cron.main(["--call", f"{HERE}:telling", *options])
+
+    assert refused.value.code == 2
+    assert "is no recording" in capsys.readouterr().err

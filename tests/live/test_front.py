@@ -237,6 +237,23 @@ def test_a_process_stands_still_between_requests_and_goes_on_with_the_next(tmp_p
     assert process.returncode == 0
 
 
+def test_what_is_left_of_a_request_is_frozen_inside_the_process_too(tmp_path: Path) -> None:
+    """The process runs on and serves; no line of the work is run until somebody asks again."""
+    log = tmp_path / "log"
+    with serving("--profile", "lambda") as (process, url, _):
+        pid_of(url, f"/floating?{log}")
+        asyncio.run(asyncio.sleep(0.6))
+        before = log.exists()
+        worker = pid_of(url, "/slow?0.2")
+        poll(log.exists, what="the work")
+        _, errors = stop(process)
+
+    assert not before
+    assert log.read_text() == f"floating {worker}\n"
+    assert "freeze at " in errors
+    assert "_write (never given to wait_until; created at " in errors
+
+
 def test_a_process_that_stands_still_ends_with_its_front() -> None:
     """A stopped process reads no lifeline; the kernel sees to it."""
     with serving("--profile", "cloud-run", "--freeze", "process") as (process, url, _):
