@@ -251,7 +251,9 @@ class Stepper(Coroutine[Any, Any, Any]):
     ) -> Any:
         """Throw into the coroutine, unless it is killed; hold the throw while it is frozen."""
         if self._began is not None:
-            return self._go_on(cancelled=True)
+            if self._began.outcome is not None or self._waits_no_longer(self._began.awaited):
+                return self._go_on()
+            self._began = None
         thrown = error if isinstance(error, BaseException) else kind
         if traceback is not None:
             thrown = thrown.with_traceback(traceback)
@@ -269,15 +271,18 @@ class Stepper(Coroutine[Any, Any, Any]):
             self.gate.ended(self)
             raise
 
-    def _go_on(self, *, cancelled: bool = False) -> Any:
-        """Give the task what the first step gave; a cancelled task waits for it no longer."""
+    @staticmethod
+    def _waits_no_longer(awaited: Any) -> bool:
+        """Cancel what the first step waits for, as a task does; tell whether that will be felt."""
+        return awaited is not None and bool(awaited.cancel())
+
+    def _go_on(self) -> Any:
+        """Give the task what the first step gave."""
         assert self._began is not None
         began, self._began = self._began, None
         if began.outcome is not None:
             raise began.outcome
         self.gate.refuse_killed()
-        if cancelled and began.awaited is not None:
-            began.awaited.cancel()
         return began.awaited
 
     def _hold(self, step: Callable[[Any], Any], argument: Any) -> Any:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import inspect
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
@@ -370,3 +370,109 @@ def test_the_loops_own_task_factory_still_makes_the_task() -> None:
     run_virtual(main)
 
     assert made[:3] == ["coroutine", "Stepper", "Stepper"]
+
+
+# The first step, taken before the task comes for it.
+
+
+def begun(
+    body: Callable[[], Coroutine[Any, Any, Any]],
+) -> tuple[Gate, Stepper, "asyncio.Task[Any]", bool]:
+    """Make a coroutine's first step; its task has not run yet."""
+    gate = Gate()
+    stepper = gate.admit(body(), None)
+    task = stepper.task = asyncio.get_running_loop().create_task(stepper)
+    return gate, stepper, task, stepper.begin()
+
+
+def test_the_first_step_runs_in_the_task_it_belongs_to() -> None:
+    """What it waits for then wakes that task; the caller's is the current one again."""
+    seen: list[Any] = []
+
+    async def body() -> str:
+        seen.append(asyncio.current_task())
+        await asyncio.sleep(1.0)
+        seen.append(asyncio.current_task())
+        return "done"
+
+    async def main() -> None:
+        outside = asyncio.current_task()
+        _, _, task, ended = begun(body)
+        assert (ended, asyncio.current_task()) == (False, outside)
+        assert await task == "done"
+        assert seen == [task, task]
+
+    run_virtual(main)
+
+
+def test_a_first_step_that_is_the_last_ends_the_task_with_its_outcome() -> None:
+    """A result, or what it raised."""
+
+    async def returning() -> str:
+        return "done"
+
+    async def raising() -> str:
+        raise KeyError("first")
+
+    async def main() -> None:
+        _, _, task, ended = begun(returning)
+        assert ended
+        assert await task == "done"
+        _, _, task, ended = begun(raising)
+        assert not ended
+        with pytest.raises(KeyError, match="first"):
+            await task
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("waits_for", ["a future", "the next turn", "what has come"])
+def test_a_cancellation_before_the_task_runs_reaches_what_is_waited_for(waits_for: str) -> None:
+    """As it would reach a task that waits."""
+    reached: list[str] = []
+    came: list[asyncio.Future[None]] = []
+
+    async def body() -> None:
+        try:
+            if waits_for == "what has come":
+                come = asyncio.get_running_loop().create_future()
+                came.append(come)
+                await come
+            await asyncio.sleep(1.0 if waits_for == "a future" else 0)
+            await asyncio.sleep(1.0)
+        except asyncio.CancelledError:
+            reached.append("cancelled")
+            raise
+
+    async def main() -> float:
+        _, _, task, _ = begun(body)
+        for come in came:
+            come.set_result(None)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(main) == 0.0
+    assert reached == ["cancelled"]
+
+
+def test_a_kill_after_the_first_step_lets_nothing_more_run() -> None:
+    """The task ends; the coroutine hears nothing."""
+    reached: list[str] = []
+
+    async def body() -> None:
+        try:
+            await asyncio.sleep(1.0)
+        finally:
+            reached.append("finally")
+
+    async def main() -> None:
+        gate, _, task, _ = begun(body)
+        gate.kill()
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    run_virtual(main)
+
+    assert reached == []
