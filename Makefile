@@ -25,8 +25,8 @@ check: .venv/ready
 	$(BIN)/coverage report
 
 bench: .venv/ready
-	$(BIN)/python -m bench.overhead
-	$(BIN)/python -m bench.memory
+	$(BIN)/python -m tests.load.overhead
+	$(BIN)/python -m tests.load.memory
 
 format: .venv/ready
 	$(BIN)/ruff format .

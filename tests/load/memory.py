@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench.apps import cut_app
 from platform_sim.lifetime.emulator import Emulator
 from platform_sim.lifetime.profile import WORKERS, CutMode
 from platform_sim.view.event import Event, EventKind
+from tests.load.apps import cut_app
 
 __all__ = ["main"]
 

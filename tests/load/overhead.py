@@ -23,8 +23,15 @@ _REQUIRED: Final = 0.85
 _ROUNDS: Final = 20
 _REQUESTS: Final = 1000
 _CONNECTIONS: Final = 8
-_UVICORN: Final = ("-m", "uvicorn", "bench.apps:app", "--log-level", "warning", "--no-access-log")
-_EMULATED: Final = ("-m", "platform_sim.host.server", "--app", "bench.apps:app")
+_UVICORN: Final = (
+    "-m",
+    "uvicorn",
+    "tests.load.apps:app",
+    "--log-level",
+    "warning",
+    "--no-access-log",
+)
+_EMULATED: Final = ("-m", "platform_sim.host.server", "--app", "tests.load.apps:app")
 
 
 def _free_port() -> int:
@@ -37,7 +44,7 @@ def _free_port() -> int:
 @contextlib.contextmanager
 def _server(*command: str) -> Iterator[tuple[int, int]]:
     port = _free_port()
-    process = subprocess.Popen(  # noqa: S603  our own command
+    process = subprocess.Popen(
         [sys.executable, *command, "--port", str(port)], stdout=subprocess.DEVNULL
     )
     try:
@@ -57,8 +64,8 @@ def _wait_for(port: int) -> None:
 
 
 def _round(port: int) -> float:
-    command = [sys.executable, "-m", "bench.client", "127.0.0.1"]
-    told = subprocess.run(  # noqa: S603  our own command
+    command = [sys.executable, "-m", "tests.load.client", "127.0.0.1"]
+    told = subprocess.run(
         [*command, str(port), str(_CONNECTIONS), str(_REQUESTS)],
         check=True,
         capture_output=True,

@@ -1,6 +1,6 @@
 """A cheap client: kept-alive raw sockets that each send one request after the other.
 
-Run as a process of its own: `python -m bench.client HOST PORT CONNECTIONS REQUESTS` prints the
+Run as a process of its own: `python -m tests.load.client HOST PORT CONNECTIONS REQUESTS` prints the
 seconds that all requests took.
 """
 

@@ -1,1 +1,0 @@
-"""What the emulator costs: run by `make bench`, never by the tests."""
