@@ -18,7 +18,7 @@ import pytest
 
 from platform_sim.host import lifeline
 from platform_sim.host.app_log import AppLog
-from platform_sim.host.errors import ChildError
+from platform_sim.host.errors import LaunchError
 from platform_sim.host.front import serve as serve_module
 from platform_sim.host.front import worker as worker_module
 from platform_sim.host.front.hand import Hand
@@ -410,7 +410,7 @@ def test_a_front_whose_first_worker_cannot_start_gives_up() -> None:
 
     with (
         redirect_stderr(StringIO()),
-        pytest.raises(ChildError, match="the app ended with exit code 2 before it was ready"),
+        pytest.raises(LaunchError, match="the app ended with exit code 2 before it was ready"),
     ):
         serve_here(act, app="nowhere:app")
 

@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from platform_sim.host.child import describe_exit
-from platform_sim.host.errors import ChildError
+from platform_sim.host.errors import LaunchError
 from platform_sim.host.front.hand import Hand
 from platform_sim.host.front.messages import (
     Dying,
@@ -97,7 +97,7 @@ class Front:
         """Serve until asked to stop; `up` is called when the first worker serves.
 
         Raises:
-            ChildError: The first worker could not start.
+            LaunchError: The first worker could not start.
             Stopped: Somebody asked to stop before that.
         """
         try:
@@ -210,7 +210,7 @@ class Front:
         self._next = None
         end = f"{describe_exit(code)} before it was ready"
         if not self._up.done():
-            self._up.set_exception(ChildError("the app", end, ("what it wrote is above",)))
+            self._up.set_exception(LaunchError(f"the app {end}: what it wrote is above"))
         elif self._serving is not None and self._successor_wanted:
             self._successor_wanted = False
             self._say(f"worker {hand.number} {end}: worker {self._serving.number} serves on")

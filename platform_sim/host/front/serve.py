@@ -51,7 +51,7 @@ async def serve_behind_front(
         reload_from: Folder whose files are watched, and a change of which replaces the worker.
 
     Raises:
-        ChildError: The first worker could not start.
+        LaunchError: The first worker could not start.
         Stopped: The signal came before that.
     """
     with stop_requests() as stop, _Voice(order.record) as voice:
