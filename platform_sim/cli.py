@@ -81,7 +81,8 @@ def up(
         ),
     ] = DEFAULTS.redrive_every_s,
     cut: Annotated[
-        str, typer.Option(envvar="OUTLAST_CUT", help="What the ceiling does: cancel or kill.")
+        str,
+        typer.Option(envvar="OUTLAST_CUT", help="What the ceiling does: cancel, kill or process."),
     ] = DEFAULTS.cut,
     app_string: Annotated[
         str | None,

@@ -3,17 +3,14 @@
 Rules: observing is optional and never changes what happens; an observer is called on the event
 loop, must not await and must be quick.
 
-Not here: the events themselves (`event`), and pages or timelines made from them.
+Not here: the events themselves (`event`), files of them (`recording`), and what is made of those.
 """
 
-from types import TracebackType
-from typing import IO, Protocol, Self
-
-import msgspec
+from typing import Protocol
 
 from platform_sim.view.event import Event, EventKind
 
-__all__ = ["JsonLines", "Observer", "Recorder", "Silent", "Tee", "kinds_of"]
+__all__ = ["Observer", "Recorder", "Silent", "Tee", "kinds_of"]
 
 
 class Observer(Protocol):
@@ -59,30 +56,6 @@ class Recorder:
     def of(self, *kinds: EventKind) -> list[Event]:
         """Return the events of these kinds, in order."""
         return [event for event in self.events if event.kind in kinds]
-
-
-class JsonLines:
-    """Writes one JSON object a line, flushed at once: a killed process leaves a whole record."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._encoder = msgspec.json.Encoder()
-
-    def observe(self, event: Event) -> None:
-        """Write the event as one line."""
-        self._stream.write(self._encoder.encode(event) + b"\n")
-        self._stream.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stream.close()
 
 
 class Tee:

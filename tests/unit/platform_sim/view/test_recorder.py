@@ -1,11 +1,9 @@
-"""Observers: what they keep, and what they write."""
+"""Observers: what they keep, and what they want to be told."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 from platform_sim.view.event import Event, EventKind
-from platform_sim.view.recorder import JsonLines, Recorder, Silent, Tee
+from platform_sim.view.recorder import Recorder, Silent, Tee, kinds_of
 
 
 def event(at_s: float, kind: EventKind = EventKind.REQUEST, **fields: Any) -> Event:
@@ -33,21 +31,16 @@ def test_a_tee_tells_everybody_and_silence_tells_nobody() -> None:
     assert first.events == second.events == [event(0.0)]
 
 
-def test_json_lines_are_whole_after_every_event(tmp_path: Path) -> None:
-    """A process that is killed leaves each event it has told as one line."""
-    path = tmp_path / "record.jsonl"
-    with JsonLines(path.open("ab")) as lines:
-        lines.observe(event(0.25, name="GET /"))
-        written = path.read_text()
-        lines.observe(event(1.5, EventKind.CONTEXT_END, reason="done"))
+def test_what_nobody_wants_to_be_told_is_known() -> None:
+    """A tee wants what any of its observers wants; one that does not say wants everything."""
 
-    assert json.loads(written) == {
-        "at_s": 0.25,
-        "kind": "request",
-        "invocation_id": "1",
-        "fields": {"name": "GET /"},
-    }
-    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == [
-        "request",
-        "context_end",
-    ]
+    class Choosy(Recorder):
+        kinds = frozenset({EventKind.CUT})
+
+    class Other(Recorder):
+        kinds = frozenset({EventKind.STALL})
+
+    assert kinds_of(Silent()) == frozenset()
+    assert kinds_of(Tee(Choosy(), Other(), Silent())) == frozenset({EventKind.CUT, EventKind.STALL})
+    assert kinds_of(Tee(Choosy(), Recorder())) is None
+    assert kinds_of(Tee()) == frozenset()
