@@ -12,6 +12,8 @@ answer and thaws later finds it passed.
 
 from dataclasses import dataclass
 
+import anyio
+
 from handler.budget import Clock, Deadline, budget_in_force_s
 from handler.events import Action, Events
 from handler.ids import Ids, operation_id_for_key
@@ -22,7 +24,7 @@ from handler.places import Places
 from handler.problems import Problem
 from handler.settings import Settings
 from storage.errors import StoreError, StoreMisconfigured
-from storage.marker import Claim, Draft, Marker
+from storage.marker import Claim, Draft, Marker, Settlement
 from storage.replies import Accepted, AcceptReply, Mismatched
 from storage.store import Store
 
@@ -82,10 +84,39 @@ class Acceptor:
             accepted = self._read(result, draft)
             # Our own write may have come home late, after another claim took over.
             ours = isinstance(result, Accepted) and accepted.claim_id == claim.claim_id
+        except anyio.get_cancelled_exc_class():
+            if deadline is not None:
+                await self._hand_back(draft, claim)
+            raise
         finally:
             if not ours:
                 self.places.give_back(claim.claim_id)
         return Acceptance(marker=accepted, deadline=deadline if ours else None)
+
+    async def _hand_back(self, draft: Draft, claim: Claim) -> None:
+        """Leave no claim behind when the caller goes away during the write: no pass will follow.
+
+        The write is made again, which cannot make a second marker, so that the first one cannot
+        land later; then the claim is given back as it was. Redrive delivers.
+        """
+        within_s = self.settings.reserve_s
+        with anyio.move_on_after(within_s, shield=True):
+            try:
+                result = await self.store.accept(draft, claim=claim, within_s=within_s)
+                held = result.marker
+                if isinstance(result, Accepted) and held.claim_id == claim.claim_id:
+                    await self.store.release(
+                        held,
+                        uncertain=False,
+                        due_at_ms=self.clock.wall_ms(),
+                        settlement=Settlement(passes=-1),
+                        within_s=within_s,
+                    )
+                    self.events.emit(Action.HANDED_BACK, operation_id=draft.operation_id)
+            except StoreError as error:
+                self.events.emit(
+                    Action.ACCEPT_FAILED, operation_id=draft.operation_id, reason=str(error)
+                )
 
     def _read(self, result: AcceptReply, draft: Draft) -> Marker:
         operation_id = draft.operation_id

@@ -85,12 +85,15 @@ def _read_key(request: Request, max_key_chars: int) -> str | None:
     keys = request.headers.getlist("idempotency-key")
     if not keys:
         return None
-    key = keys[0].strip()
-    if len(keys) > 1 or not key or len(key) > max_key_chars or not key.isprintable():
+    # Only blanks may be taken off and only ASCII be read: a header's bytes arrive as Latin-1, in
+    # which stripping "white space" would make one key of two.
+    key = keys[0].strip(" \t")
+    plain = key.isascii() and key.isprintable()
+    if len(keys) > 1 or not key or len(key) > max_key_chars or not plain:
         raise Problem(
             400,
             "bad-idempotency-key",
-            f"Idempotency-Key must be given once, with 1 to {max_key_chars} printable characters",
+            f"Idempotency-Key must be given once, as 1 to {max_key_chars} printable ASCII signs",
             field="Idempotency-Key",
             remedy="Send one key per operation, for example a UUID",
         )

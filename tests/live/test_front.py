@@ -204,7 +204,7 @@ def test_recycling_a_worker_loses_no_request() -> None:
         _, errors = stop(process)
 
     assert len(pids) >= 2
-    assert set(slow) <= pids
+    assert len(slow) == 120  # each was answered with 200, whichever worker had it
     assert "after 10 of them the worker process is replaced" in "".join(said)
     assert "keeps 10 killed coroutines, which can be neither run nor closed" in errors
     assert "worker 1 (" in errors

@@ -363,7 +363,7 @@ class Oracle:
             self.says(8, event, "was acknowledged in place of another request")
         elif status == 422 and (same or not stored):
             self.says(1, event, "was refused as another request and is none")
-        elif status not in {None, 202, 422, 503}:
+        elif status not in {None, 202, 422, 503, 504}:  # 504: the platform's own answer limit
             self.says(1, event, f"was answered with {status}")
 
     def _run_ended(self, event: StoryEvent) -> None:

@@ -300,3 +300,42 @@ def test_a_cancelled_accept_keeps_no_place() -> None:
         return scene.places.taken()
 
     assert run_virtual(main) == 0
+
+
+@pytest.mark.parametrize(
+    ("before_s", "after_s"), [(0.5, 0.0), (0.0, 0.5)], ids=["on its way", "reply on its way"]
+)
+def test_a_caller_that_leaves_during_the_write_leaves_no_claim_behind(
+    before_s: float, after_s: float
+) -> None:
+    """No pass will follow, so the marker waits, known not delivered, with no pass used up."""
+    scene = Scene()
+    scene.transport.fault = fates(Fate(delay_s=before_s, reply_after_s=after_s))
+
+    async def main() -> int:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(scene.accept)
+            await anyio.sleep(0.1)
+            tasks.cancel_scope.cancel()
+        return scene.places.taken()
+
+    taken = run_virtual(main)
+
+    (row,) = scene.transport.inner.rows.values()  # type: ignore[attr-defined]
+    assert (row["state"], row["unknown"], row["passes"]) == ("undelivered", False, 0)
+    assert "claim_id" not in row
+    assert taken == 0
+
+
+def test_a_caller_that_leaves_while_the_store_is_away_is_told_to_the_log_only() -> None:
+    """What may have landed has its lease; the cancellation goes through."""
+    scene = Scene()
+    scene.transport.fault = fates(slow(60.0), down())
+
+    async def main() -> bool:
+        with anyio.move_on_after(0.1) as scope:
+            await scene.accept()
+        return scope.cancelled_caught
+
+    assert run_virtual(main)
+    assert scene.events.actions() == [Action.ACCEPT_FAILED]

@@ -214,7 +214,18 @@ def test_a_client_that_leaves_half_way_is_no_defect_of_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [[""], ["  "], ["k" * 21], ["a\x00b"], ["a\tb"], ["\x85"], ["one", "two"]]
+    "keys",
+    [
+        [""],
+        ["  "],
+        ["k" * 21],
+        ["a\x00b"],
+        ["a\tb"],
+        ["\x85"],
+        ["order-\xc3\x85"],  # UTF-8 of two letters, whose last bytes are
+        ["order-\xc3\xa0"],  # white space in Latin-1: both read as one key
+        ["one", "two"],
+    ],
 )
 def test_an_unusable_key_is_refused(keys: list[str]) -> None:
     """A key that cannot be told apart from another must not be guessed at."""
