@@ -19,7 +19,7 @@ from handler.events import Action
 from handler.persist import insist
 from handler.report import RedriveReport
 from handler.service import Service
-from storage.errors import StoreError
+from storage.errors import BrokenMarker, StoreError
 from storage.lease import lease_over
 from storage.marker import Claim, Marker, Settlement
 from storage.replies import DuePage, Refused, WriteReply, Written
@@ -42,6 +42,7 @@ class Leftovers:
         self._settings = service.settings
         self._report = report
         self._deadline = deadline
+        self._unreadable = 0
 
     async def due(self, lane: Lane, most: int) -> AsyncGenerator[str, None]:
         """Yield due keys of a lane, oldest first in each shard, the shards in turn."""
@@ -49,7 +50,8 @@ class Leftovers:
         looks = most * _LOOKS_PER_BATCH
         # Small pages, so that no shard's backlog fills the batch before the next shard is asked.
         page_size = -(-most // len(cursors))
-        while cursors and looks > 0:
+        # A row that cannot be read stays where it is for ever: it must not use up the looks.
+        while cursors and looks + self._unreadable > 0:
             for shard in list(cursors):
                 try:
                     page = await self._page(shard, cursors[shard], page_size)
@@ -72,6 +74,7 @@ class Leftovers:
             with anyio.CancelScope(shield=True):  # bounded: every call in it is
                 held = await self._hold(operation_id)
         except StoreError as error:
+            self._unreadable += isinstance(error, BrokenMarker)
             self._failed(operation_id=operation_id, reason=str(error))
             return None
         return held

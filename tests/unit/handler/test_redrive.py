@@ -411,6 +411,24 @@ def test_a_row_that_vanished_is_stale_too() -> None:
     assert run_virtual(main).stale == 1
 
 
+def test_unreadable_rows_at_the_head_do_not_starve_what_is_behind_them() -> None:
+    """They never move, so they must not use up what a run looks at."""
+    setting, _ = scene(redrive_batch=2, shard_count=1)
+
+    async def main() -> None:
+        for operation_id in await owe(setting, *["a"] * 60):
+            row = dict(setting.memory.rows[operation_id])
+            row[Attribute.STATE] = "of another release"
+            setting.memory.put_row(row)
+        await anyio.sleep(1)
+        (behind,) = await owe(setting, "b")
+        await Redrive(setting.service()).run()
+
+        assert setting.memory.rows[behind][Attribute.STATE] == State.DELIVERED
+
+    run_virtual(main)
+
+
 def test_a_broken_row_costs_only_itself() -> None:
     """It is told and the others are delivered."""
     setting, _ = scene()
