@@ -192,7 +192,9 @@ def test_recycling_a_worker_loses_no_request() -> None:
 
             pids = set()
             slow: list[asyncio.Task[int]] = []
-            for number in range(120):
+            for number in range(1500):
+                if number >= 120 and len(pids) >= 2:
+                    break
                 slow.append(asyncio.create_task(ask("/slow?1.0")))
                 pids.add(await ask("/long" if number % 3 == 0 else "/"))
                 await asyncio.sleep(0.02)
@@ -204,7 +206,7 @@ def test_recycling_a_worker_loses_no_request() -> None:
         _, errors = stop(process)
 
     assert len(pids) >= 2
-    assert len(slow) == 120  # each was answered with 200, whichever worker had it
+    assert len(slow) >= 120  # each was answered with 200, whichever worker had it
     assert "after 10 of them the worker process is replaced" in "".join(said)
     assert "keeps 10 killed coroutines, which can be neither run nor closed" in errors
     assert "worker 1 (" in errors
