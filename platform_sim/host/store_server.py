@@ -30,6 +30,7 @@ from platform_sim.host.errors import PortError
 from platform_sim.host.imports import load
 from platform_sim.host.lifeline import watch_lifeline
 from platform_sim.host.ready import announce
+from platform_sim.host.store_check import LOCK_HEADER
 
 __all__ = ["local_credentials", "main", "make_atomic", "serving"]
 
@@ -62,7 +63,7 @@ def serving(host: str, port: int) -> Iterator[str]:
     Raises:
         PortError: The port cannot be bound; somebody may listen there already.
     """
-    app = DomainDispatcherApplication(create_backend_app)
+    app = _marked(DomainDispatcherApplication(create_backend_app))
     with _listening(host, port) as listener:
         server = make_server(
             host, port, app, threaded=True, request_handler=_Quiet, fd=listener.fileno()
@@ -75,6 +76,18 @@ def serving(host: str, port: int) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _marked(app: Callable[..., Any]) -> Callable[..., Any]:
+    """Let every answer say that this store makes one call at a time."""
+
+    def marked(environ: Any, start_response: Callable[..., Any]) -> Any:
+        def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            return start_response(status, [*headers, (LOCK_HEADER, "atomic")], *more)
+
+        return app(environ, start)
+
+    return marked
 
 
 def main(argv: Sequence[str] | None = None) -> int:

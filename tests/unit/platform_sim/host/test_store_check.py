@@ -11,6 +11,7 @@ import pytest
 from botocore.config import Config
 from moto import mock_aws
 from moto.dynamodb.responses import DynamoHandler
+from moto.server import ThreadedMotoServer
 
 from platform_sim.host.store_check import (
     StoreNotAtomic,
@@ -163,3 +164,20 @@ def test_a_silent_store_is_unchecked_in_bounded_time() -> None:
             check_store(server.url, limit_s=0.5)
 
         assert len(server.connections) == 1
+
+
+def test_motos_own_server_is_recognised_however_lucky_the_races() -> None:
+    """It has two winners once in some hundred rounds: too seldom for a short check to see."""
+    stock = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    stock.start()
+    try:
+        host, port = stock.get_host_and_port()
+        with pytest.raises(StoreNotAtomic, match="no lock"):
+            check_store(f"http://{host}:{port}", rounds=1)
+    finally:
+        stock.stop()
+
+
+def test_our_own_server_is_told_from_motos(moto: LocalStore) -> None:
+    """Every answer of it says that it makes one call at a time."""
+    assert check_store(moto.url, rounds=1).rounds == 1
