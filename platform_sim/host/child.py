@@ -37,7 +37,7 @@ class ChildSpec:
         environment: All its variables; ours are not inherited.
         restart: Whether it is started again when it dies.
         tier: Children of a higher tier start later and stop earlier.
-        loss: What its death means, for people; said when it is not started again.
+        loss: What its death means, for people; said when it dies.
     """
 
     role: str

@@ -127,9 +127,9 @@ class Supervisor:
                 return
             if loop.time() - started >= self.timing.settled_s:
                 pause_s = self.timing.pause_s
-            self._say(
-                SUPERVISOR, f"{spec.role} ({child.pid}) {end}; starting it again in {pause_s:g} s"
-            )
+            lost = f". {spec.loss}" if spec.loss else ""
+            again = f"starting it again in {pause_s:g} s"
+            self._say(SUPERVISOR, f"{spec.role} ({child.pid}) {end}; {again}{lost}")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, self.timing.pause_cap_s)
             try:

@@ -28,6 +28,8 @@ _STORE_LOSS = (
     "What it held is gone, so it is not started again; requests get 503 until you stop and start"
 )
 
+_RECEIVER_LOSS = "The keys and effects it remembered are gone: a repeat has its effect again"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
@@ -109,7 +111,8 @@ class Topology:
         return (self._receiver(), self._web(), self._redrive())
 
     def _receiver(self) -> ChildSpec:
-        return self._spec("receiver", "receiver_server", ("--port", str(self.receiver_port)))
+        options = ("--port", str(self.receiver_port))
+        return self._spec("receiver", "receiver_server", options, loss=_RECEIVER_LOSS)
 
     def _web(self) -> ChildSpec:
         options = ["--app", self.programs.app, "--port", str(self.web_port), "--cut", self.cut]

@@ -184,6 +184,22 @@ def test_a_child_whose_memory_is_lost_is_not_started_again() -> None:
     run(main)
 
 
+def test_a_child_that_comes_back_without_its_memory_says_so() -> None:
+    """A receiver that forgot its keys would otherwise look like the one before."""
+
+    async def main() -> None:
+        async with supervising() as (supervisor, heard):
+            spec = child(READY + WAIT, loss="What it held is gone")
+            pid = (await supervisor.start(spec)).pid
+            os.kill(pid, signal.SIGTERM)
+            line = await heard.until("gone")
+
+        assert line.startswith(f"x ({pid}) was killed by SIGTERM; starting it again in ")
+        assert line.endswith(" s. What it held is gone")
+
+    run(main)
+
+
 def test_children_stop_tier_by_tier_the_highest_first(tmp_path: Path) -> None:
     """What uses the store ends before the store does."""
     order = tmp_path / "order"
