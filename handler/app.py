@@ -269,4 +269,7 @@ def _shown(marker: Marker) -> dict[str, object]:
 def _instant(at_ms: int | None) -> str | None:
     if at_ms is None:
         return None
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, OSError, ValueError):
+        return None  # a number that was tampered with must not hide the rest of the row

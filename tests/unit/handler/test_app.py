@@ -480,3 +480,23 @@ def test_an_app_tells_its_events_on_standard_error_unless_told_otherwise(
     standard_sinks()[0](Action.PASS_FAILED, {"reason": "boom"})
 
     assert '"reason": "boom"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("at_ms", [10**17, 10**30, -(10**17)])
+def test_an_instant_that_no_calendar_has_does_not_hide_the_rest(at_ms: int) -> None:
+    """A row that somebody tampered with is still shown."""
+    setting = Setting()
+
+    async def main() -> Answer:
+        app = setting.app()
+        accepted = await setting.post(app, payload=1)
+        row = {**setting.memory.rows[accepted.json["id"]], "created_at_ms": at_ms}
+        setting.memory.put_row(row)
+        shown = await setting.get(app, accepted.headers["location"])
+        await setting.platform.settled()
+        return shown
+
+    shown = run_virtual(main)
+
+    assert shown.status == 200
+    assert shown.json["created_at"] is None
