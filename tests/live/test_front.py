@@ -190,7 +190,7 @@ def test_recycling_a_worker_loses_no_request() -> None:
                     assert answer.status == 200
                     return int(await answer.read())
 
-            pids = set()
+            pids: set[int] = set()
             slow: list[asyncio.Task[int]] = []
             for number in range(1500):
                 if number >= 120 and len(pids) >= 2:
